@@ -1,0 +1,54 @@
+# `make help` is the map of this repository.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test fmt docs fuzz-lang bench-lang lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## Create .venv and install the locked tools and the project into it
+
+$(INSTALLED): requirements/dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make setup PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+check: $(INSTALLED) ## Formatting, lint, types and import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: $(INSTALLED) ## Run all tests
+	$(BIN)/pytest -n auto
+
+fmt: $(INSTALLED) ## Format the code and apply the safe fixes of the linter
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(INSTALLED) ## Run every code block and follow every link of the documentation
+	$(BIN)/pytest tests/architecture/test_docs_run.py tests/architecture/test_links.py
+
+fuzz-lang: $(INSTALLED) ## Throw generated and broken programs at the compiler
+	$(BIN)/python -m tests.lang.fuzz
+
+bench-lang: $(INSTALLED) ## Measure the compiler
+	$(BIN)/python -m bench.lang
+
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+lock: ## Write the hash locks anew (needs uv)
+	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
+	$(LOCK) --output-file requirements/dev.txt pyproject.toml requirements/dev.in
+
+clean: ## Remove .venv, caches and builds
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

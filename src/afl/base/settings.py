@@ -1,0 +1,94 @@
+"""What environment variables can set, and the only code that reads them.
+
+    AFL_COLOR   auto (the default), always or never: colour in the output of commands
+    NO_COLOR    anything but empty turns colour off, unless AFL_COLOR is always
+    AFL_DEBUG   1, true, yes or on: show tracebacks; 0, false, no or off (the default): do not
+
+A variable that is set but empty counts as not set. Any other name that starts with `AFL_` is an
+error: a misspelt setting that is silently ignored costs an evening.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Self
+
+from afl.base.errors import ConfigError
+
+__all__ = ["ColorMode", "Settings"]
+
+_PREFIX = "AFL_"
+_KNOWN = ("AFL_COLOR", "AFL_DEBUG")
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
+
+
+class ColorMode(StrEnum):
+    """When a command colours its output."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that the environment can set, checked once, then handed down."""
+
+    color: ColorMode = ColorMode.AUTO
+    debug: bool = False
+
+    @classmethod
+    def load(cls) -> Self:
+        """The settings of this process."""
+        return cls.from_env(os.environ)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Self:
+        """The settings that these variables make.
+
+        Raises:
+            ConfigError: a name or a value is unknown; the message names it and suggests another.
+        """
+        _refuse_unknown(environ)
+        return cls(color=_color(environ), debug=_flag(environ, "AFL_DEBUG"))
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    unknown = sorted(name for name in environ if name.startswith(_PREFIX) and name not in _KNOWN)
+    if unknown:
+        raise ConfigError("\n".join(_unknown(name) for name in unknown))
+
+
+def _unknown(name: str) -> str:
+    close = get_close_matches(name, _KNOWN, n=1)
+    hint = f"Did you mean {close[0]}?" if close else f"The settings are {', '.join(_KNOWN)}."
+    return f"There is no setting {name}. {hint}"
+
+
+def _color(environ: Mapping[str, str]) -> ColorMode:
+    value = environ.get("AFL_COLOR", "")
+    modes = [mode.value for mode in ColorMode]
+    if value and value not in modes:
+        raise _bad_value("AFL_COLOR", value, modes)
+    mode = ColorMode(value) if value else ColorMode.AUTO
+    if mode is ColorMode.AUTO and environ.get("NO_COLOR"):
+        return ColorMode.NEVER
+    return mode
+
+
+def _flag(environ: Mapping[str, str], name: str) -> bool:
+    value = environ.get(name, "").lower()
+    if value and value not in _TRUE + _FALSE:
+        raise _bad_value(name, environ[name], [*_TRUE, *_FALSE])
+    return value in _TRUE
+
+
+def _bad_value(name: str, value: str, allowed: list[str]) -> ConfigError:
+    close = get_close_matches(value.lower(), allowed, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    return ConfigError(f"{name} is '{value}'. It can be {', '.join(allowed)}.{hint}")

@@ -1,0 +1,438 @@
+"""Expressions: their types, and their compiled form."""
+
+from __future__ import annotations
+
+from afl.ir import model as ir
+from afl.ir.types import (
+    BOOLEAN,
+    DOUBLE,
+    DURATION,
+    INT,
+    JSON,
+    LONG,
+    STRING,
+    EnumRef,
+    FacetRef,
+    ListOf,
+    MapOf,
+    OptionalOf,
+    SchemaRef,
+    Type,
+)
+from afl.lang import tree
+from afl.lang.checker import operators
+from afl.lang.checker.facts import facts
+from afl.lang.checker.references import (
+    BAD,
+    Typed,
+    check_input,
+    check_name,
+    field_type,
+    report_unknown_field,
+)
+from afl.lang.checker.scope import Context, Scope
+from afl.lang.checker.symbols import EnumSymbol, FacetSymbol, SchemaSymbol
+from afl.lang.checker.types import (
+    NULL,
+    UNKNOWN,
+    bare,
+    fits,
+    is_dynamic,
+    is_numeric,
+    join,
+    may_be_null,
+    show,
+)
+from afl.lang.diagnostics.model import Label
+from afl.lang.diagnostics.reporter import advise, replace
+from afl.lang.diagnostics.suggest import nearest
+
+_MAX_INT = 2**31 - 1
+
+
+def check_value(
+    context: Context,
+    scope: Scope,
+    node: tree.Expr,
+    target: Type,
+    what: str,
+    declared: Label | None = None,
+) -> Typed:
+    """An expression that must fit a type. `what` names the place it goes to, for the complaint."""
+    value, type = check_expr(context, scope, node, target)
+    if not _accepts(context, type, target):
+        _report_mismatch(context, node, type, target, what, declared)
+        return value, UNKNOWN
+    return value, type
+
+
+def _accepts(context: Context, value: Type, target: Type) -> bool:
+    if isinstance(value, FacetRef) and isinstance(target, FacetRef):
+        facet = context.index.symbols[value.name]
+        return isinstance(facet, FacetSymbol) and facet.is_a(target.name)
+    return fits(value, target)
+
+
+def _report_mismatch(
+    context: Context,
+    node: tree.Expr,
+    value: Type,
+    target: Type,
+    what: str,
+    declared: Label | None,
+) -> None:
+    span = context.span(node)
+    secondary = [declared] if declared is not None else []
+    if isinstance(target, FacetRef):
+        context.reporter.report(
+            "AFL2017",
+            span,
+            f"{what} wants a step of `{show(target)}`",
+            f"this is {'a step of ' if isinstance(value, FacetRef) else ''}`{show(value)}`",
+            secondary=secondary,
+            suggestions=[advise(f"give the name of a step that calls `{show(target)}`")],
+        )
+    elif isinstance(value, FacetRef):
+        context.reporter.report(
+            "AFL2016",
+            span,
+            f"{what} wants `{show(target)}`, and this is a whole step",
+            f"a step of `{show(value)}`",
+            secondary=secondary,
+            suggestions=[advise(f"read one of its attributes: `{span.text}.name`")],
+        )
+    elif may_be_null(value) and fits(bare(value), target):
+        hint = "give a default with `??`, or test it for null in a `when` first"
+        context.reporter.report(
+            "AFL2005",
+            span,
+            f"{what} wants `{show(target)}`, and this may be null",
+            f"this is `{show(value)}`",
+            secondary=secondary,
+            suggestions=[advise(hint)],
+        )
+    else:
+        context.reporter.report(
+            "AFL2004",
+            span,
+            f"{what} wants `{show(target)}`, not `{show(value)}`",
+            f"this is `{show(value)}`",
+            secondary=secondary,
+        )
+
+
+def check_condition(context: Context, scope: Scope, node: tree.Expr) -> ir.Expr:
+    """An expression that must be a Boolean."""
+    value, type = check_expr(context, scope, node, BOOLEAN)
+    if not fits(type, BOOLEAN):
+        context.reporter.report(
+            "AFL2007",
+            context.span(node),
+            f"a condition must be a Boolean, not `{show(type)}`",
+            f"this is `{show(type)}`",
+        )
+    return value
+
+
+def check_expr(
+    context: Context, scope: Scope, node: tree.Expr, expected: Type | None = None
+) -> Typed:
+    """An expression and its type. `expected` decides what a bare name or a literal may mean."""
+    match node:
+        case tree.InputRef():
+            return check_input(context, scope, node)
+        case tree.NameRef():
+            return _check_name(context, scope, node, expected)
+        case tree.StringLit(value=text):
+            return ir.Literal(text, STRING), STRING
+        case tree.IntLit(value=number):
+            integer = INT if number <= _MAX_INT else LONG
+            return ir.Literal(number, integer), integer
+        case tree.DoubleLit(value=number):
+            return ir.Literal(number, DOUBLE), DOUBLE
+        case tree.DurationLit(ms=ms):
+            return ir.Literal(ms, DURATION), DURATION
+        case tree.BoolLit(value=truth):
+            return ir.Literal(truth, BOOLEAN), BOOLEAN
+        case tree.NullLit():
+            return ir.Literal(None, None), NULL
+        case tree.Paren(inner=inner):
+            return check_expr(context, scope, inner, expected)
+        case tree.ListLit():
+            return _check_list(context, scope, node, expected)
+        case tree.MapLit():
+            return _check_map(context, scope, node, expected)
+        case tree.Unary():
+            return _check_unary(context, scope, node)
+        case tree.Chain():
+            return _check_chain(context, scope, node, expected)
+        case tree.Compare():
+            return _check_compare(context, scope, node)
+        case tree.Postfix():
+            return _check_postfix(context, scope, node)
+        case tree.BadExpr():
+            return BAD
+
+
+def _check_name(context: Context, scope: Scope, node: tree.NameRef, expected: Type | None) -> Typed:
+    target = bare(expected) if expected is not None else None
+    if isinstance(target, EnumRef) and len(node.path) == 1:
+        enum = context.index.symbols[target.name]
+        assert isinstance(enum, EnumSymbol)  # an EnumRef is made from one
+        text = node.path[0].text
+        if text in enum.members:
+            return ir.Literal(text, target), target
+        if scope.constant or scope.step(text) is None:
+            _report_unknown_member(context, enum, node.path[0])
+            return BAD
+    return check_name(context, scope, node)
+
+
+def _report_unknown_member(context: Context, enum: EnumSymbol, name: tree.Name) -> None:
+    span = context.span(name)
+    guess = nearest(name.text, enum.members)
+    context.reporter.report(
+        "AFL1019",
+        span,
+        f"enum `{enum.name}` has no member `{name.text}`",
+        "unknown member",
+        notes=[f"members: {', '.join(f'`{member}`' for member in enum.members)}"],
+        suggestions=[replace(span, guess, f"did you mean `{guess}`?")] if guess else [],
+    )
+
+
+def _check_list(context: Context, scope: Scope, node: tree.ListLit, expected: Type | None) -> Typed:
+    target = bare(expected) if expected is not None else None
+    wanted = target.of if isinstance(target, ListOf) else None
+    items = []
+    element: Type = UNKNOWN
+    for item in node.items:
+        value, type = check_expr(context, scope, item, wanted)
+        items.append(value)
+        if isinstance(type, FacetRef):
+            _report_mismatch(context, item, type, wanted or JSON, "a list", None)
+            continue
+        joined = join(element, type)
+        if joined is None:
+            if wanted is not None and not is_dynamic(wanted):
+                _report_mismatch(context, item, type, wanted, "this list", None)
+                continue
+            if target == JSON:
+                joined = JSON
+            else:
+                _report_mixed(context, item, element, type)
+                continue
+        element = joined
+    return ir.ListExpr(tuple(items)), ListOf(element)
+
+
+def _report_mixed(context: Context, item: tree.Expr, before: Type, type: Type) -> None:
+    context.reporter.report(
+        "AFL2012",
+        context.span(item),
+        f"this list holds `{show(before)}`, and this element is `{show(type)}`",
+        f"this is `{show(type)}`",
+        suggestions=[advise("lists of mixed types fit only where `Json` is wanted")],
+    )
+
+
+def _check_map(context: Context, scope: Scope, node: tree.MapLit, expected: Type | None) -> Typed:
+    target = bare(expected) if expected is not None else None
+    _report_double_keys(context, node)
+    if isinstance(target, SchemaRef):
+        return _check_schema_value(context, scope, node, target)
+    wanted = target.of if isinstance(target, MapOf) else None
+    items = []
+    element: Type = UNKNOWN
+    for entry in node.entries:
+        value, type = check_expr(context, scope, entry.value, wanted)
+        items.append(ir.MapItem(entry.key, value))
+        if isinstance(type, FacetRef):
+            _report_mismatch(context, entry.value, type, wanted or JSON, "a map", None)
+            continue
+        if wanted is not None and not fits(type, wanted):
+            _report_mismatch(context, entry.value, type, wanted, f"the key `{entry.key}`", None)
+            continue
+        joined = join(element, type)
+        element = JSON if joined is None else joined
+    return ir.MapExpr(tuple(items)), MapOf(element)
+
+
+def _report_double_keys(context: Context, node: tree.MapLit) -> None:
+    seen: dict[str, tree.MapEntry] = {}
+    for entry in node.entries:
+        if entry.key in seen:
+            first = seen[entry.key]
+            context.reporter.report(
+                "AFL2013",
+                context.unit.source.span(entry.start, entry.key_end),
+                f"the key `{entry.key}` is given twice",
+                "second one",
+                secondary=[
+                    Label(context.unit.source.span(first.start, first.key_end), "first one")
+                ],
+            )
+        else:
+            seen[entry.key] = entry
+
+
+def _check_schema_value(
+    context: Context, scope: Scope, node: tree.MapLit, target: SchemaRef
+) -> Typed:
+    """A map literal where a schema is wanted: its keys are the schema's fields."""
+    schema = context.index.symbols[target.name]
+    assert isinstance(schema, SchemaSymbol)  # a SchemaRef is made from one
+    items = []
+    for entry in node.entries:
+        field = schema.fields.get(entry.key)
+        if field is None:
+            report_unknown_field(context, schema, tree.Name(entry.start, entry.key_end, entry.key))
+            continue
+        value, _ = check_value(
+            context, scope, entry.value, field.type, f"field `{entry.key}` of `{schema.name}`"
+        )
+        items.append(ir.MapItem(entry.key, value))
+    given = {entry.key for entry in node.entries}
+    missing = [
+        name
+        for name, field in schema.fields.items()
+        if name not in given and not field.has_default and not may_be_null(field.type)
+    ]
+    if missing:
+        context.reporter.report(
+            "AFL2002",
+            context.span(node),
+            f"`{schema.name}` needs {_listed('field', missing)}",
+            f"{_listed('field', missing)} missing",
+            secondary=[Label(schema.unit.span(schema.node.name), "declared here")],
+        )
+    return ir.MapExpr(tuple(items)), target
+
+
+def _listed(noun: str, names: list[str]) -> str:
+    quoted = ", ".join(f"`{name}`" for name in names)
+    return f"{noun}{'s' if len(names) > 1 else ''} {quoted}"
+
+
+def _check_unary(context: Context, scope: Scope, node: tree.Unary) -> Typed:
+    value, type = check_expr(context, scope, node.operand, BOOLEAN if node.op == "!" else None)
+    literal = value.value if isinstance(value, ir.Literal) else None
+    if node.op == "-" and is_numeric(type) and isinstance(literal, int | float):
+        # a negative number is one literal, so that the smallest Long can be written
+        narrow = INT if type == LONG and literal == _MAX_INT + 1 else type
+        return ir.Literal(-literal, narrow), narrow
+    result = operators.unary(context, node, type)
+    return ir.UnaryExpr("-" if node.op == "-" else "!", value), result
+
+
+def _check_chain(context: Context, scope: Scope, node: tree.Chain, expected: Type | None) -> Typed:
+    op = node.rest[0].op
+    if op == "??":
+        return _check_coalesce(context, scope, node, expected)
+    wanted = BOOLEAN if op in ("&&", "||") else expected if op == "++" else None
+    first, type = check_expr(context, scope, node.first, wanted)
+    rest = []
+    place = scope
+    before = node.first
+    for link in node.rest:
+        if op in ("&&", "||"):
+            # what follows `&&` runs when the left is true, what follows `||` when it is false
+            place = place.with_facts(facts(before)[0 if op == "&&" else 1])
+            before = link.operand
+        value, right = check_expr(context, place, link.operand, wanted)
+        type = operators.binary(context, node, link, type, right)
+        rest.append(ir.Link(link.op, value))
+    return ir.ChainExpr(first, tuple(rest), _stored(type)), type
+
+
+def _stored(type: Type) -> Type:
+    """The type that a compiled chain carries; what was reported never gets that far."""
+    return JSON if type == UNKNOWN else type
+
+
+def _check_coalesce(
+    context: Context, scope: Scope, node: tree.Chain, expected: Type | None
+) -> Typed:
+    first, type = check_expr(context, scope, node.first, expected)
+    rest = []
+    previous = node.first
+    for link in node.rest:
+        value, right = check_expr(context, scope, link.operand, expected or bare(type))
+        if not may_be_null(type) and not is_dynamic(type):
+            span = context.unit.source.span(previous.end, link.operand.end)
+            context.reporter.report(
+                "AFL2021",
+                context.span(previous),
+                f"this is `{show(type)}`, which is never null, so the default is never used",
+                "never null",
+                suggestions=[replace(span, "", "remove the default")],
+            )
+        joined = join(bare(type) if type != NULL else UNKNOWN, right)
+        if joined is None:
+            context.reporter.report(
+                "AFL2006",
+                context.span(link.operand),
+                f"the default of a `{show(bare(type))}` cannot be `{show(right)}`",
+                f"this is `{show(right)}`",
+            )
+            joined = UNKNOWN
+        type = joined
+        previous = link.operand
+        rest.append(ir.Link("??", value))
+    return ir.ChainExpr(first, tuple(rest), _stored(type)), type
+
+
+def _check_compare(context: Context, scope: Scope, node: tree.Compare) -> Typed:
+    left_node, right_node = node.left, node.right
+    if _is_bare_name(left_node) and not _is_bare_name(right_node):
+        # an enum member may stand on either side of a comparison; the other side knows the type
+        right, right_type = check_expr(context, scope, right_node)
+        left, left_type = check_expr(context, scope, left_node, _counterpart(node.op, right_type))
+    else:
+        left, left_type = check_expr(context, scope, left_node)
+        right, right_type = check_expr(
+            context, scope, right_node, _counterpart(node.op, left_type, of_right=True)
+        )
+    operators.compare(context, node, left_type, right_type)
+    return ir.CompareExpr(node.op, left, right), BOOLEAN
+
+
+def _is_bare_name(node: tree.Expr) -> bool:
+    return isinstance(node, tree.NameRef) and len(node.path) == 1
+
+
+def _counterpart(op: str, type: Type, *, of_right: bool = False) -> Type:
+    """The type that one side of a comparison suggests for the other."""
+    if op in ("in", "not in"):
+        if of_right:
+            return ListOf(bare(type))
+        return type.of if isinstance(type, ListOf) else UNKNOWN
+    if op == "contains" and of_right and isinstance(type, ListOf):
+        return type.of
+    return bare(type)
+
+
+def _check_postfix(context: Context, scope: Scope, node: tree.Postfix) -> Typed:
+    base, type = check_expr(context, scope, node.base)
+    accessors: list[ir.FieldOf | ir.IndexOf] = []
+    end = node.base.end
+    for accessor in node.accessors:
+        shown = context.unit.source.text[node.start : end]
+        end = accessor.end
+        if isinstance(type, OptionalOf):
+            context.reporter.report(
+                "AFL2005",
+                context.unit.source.span(node.start, accessor.start),
+                f"`{shown}` may be null, so nothing can be read from it",
+                f"this is `{show(type)}`",
+                suggestions=[advise("give a default with `??`, or test it for null first")],
+            )
+            return BAD
+        if isinstance(accessor, tree.FieldAccess):
+            accessors.append(ir.FieldOf(accessor.name.text))
+            type = field_type(context, type, accessor.name, shown)
+        else:
+            index, index_type = check_expr(context, scope, accessor.index)
+            accessors.append(ir.IndexOf(index))
+            type = operators.index(context, accessor, type, index_type, shown)
+    return ir.PostfixExpr(base, tuple(accessors)), type

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import re
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from afl.base.errors import ConfigError
+from afl.base.settings import ColorMode, Settings
+
+
+def test_an_empty_environment_gives_the_defaults() -> None:
+    assert Settings.from_env({}) == Settings(color=ColorMode.AUTO, debug=False)
+
+
+def test_other_programs_may_have_their_variables() -> None:
+    assert Settings.from_env({"PATH": "/bin", "AFLOAT": "1", "afl_color": "x"}) == Settings()
+
+
+@pytest.mark.parametrize("mode", list(ColorMode))
+def test_color_is_read(mode: ColorMode) -> None:
+    assert Settings.from_env({"AFL_COLOR": mode.value}).color is mode
+
+
+@pytest.mark.parametrize(
+    ("environ", "mode"),
+    [
+        ({"NO_COLOR": "1"}, ColorMode.NEVER),
+        ({"NO_COLOR": "0"}, ColorMode.NEVER),
+        ({"NO_COLOR": ""}, ColorMode.AUTO),
+        ({"NO_COLOR": "1", "AFL_COLOR": ""}, ColorMode.NEVER),
+        ({"NO_COLOR": "1", "AFL_COLOR": "auto"}, ColorMode.NEVER),
+        ({"NO_COLOR": "1", "AFL_COLOR": "always"}, ColorMode.ALWAYS),
+    ],
+)
+def test_no_color_is_respected_unless_ours_says_always(
+    environ: dict[str, str], mode: ColorMode
+) -> None:
+    assert Settings.from_env(environ).color is mode
+
+
+@pytest.mark.parametrize(
+    ("value", "debug"),
+    [("1", True), ("TRUE", True), ("on", True), ("0", False), ("no", False), ("", False)],
+)
+def test_debug_is_a_flag(value: str, debug: bool) -> None:
+    assert Settings.from_env({"AFL_DEBUG": value}).debug is debug
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"AFL_COLOUR": "never"}, "There is no setting AFL_COLOUR. Did you mean AFL_COLOR?"),
+        (
+            {"AFL_ZZZ": "1"},
+            "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG.",
+        ),
+        (
+            {"AFL_DEBGU": "1", "AFL_COLORS": ""},
+            "There is no setting AFL_COLORS. Did you mean AFL_COLOR?\n"
+            "There is no setting AFL_DEBGU. Did you mean AFL_DEBUG?",
+        ),
+        (
+            {"AFL_COLOR": "Alway"},
+            "AFL_COLOR is 'Alway'. It can be auto, always, never. Did you mean 'always'?",
+        ),
+        (
+            {"AFL_DEBUG": "maybe"},
+            "AFL_DEBUG is 'maybe'. It can be 1, true, yes, on, 0, false, no, off.",
+        ),
+    ],
+)
+def test_a_mistake_is_named_and_a_better_word_suggested(
+    environ: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+        Settings.from_env(environ)
+
+
+def test_load_reads_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AFL_COLOR", "always")
+    monkeypatch.setenv("AFL_DEBUG", "yes")
+    assert Settings.load() == Settings(color=ColorMode.ALWAYS, debug=True)
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Settings().debug = True  # type: ignore[misc]
