@@ -379,6 +379,10 @@ def _check_step_parts(
 ) -> tuple[tuple[ir.Clause, ...], ir.Catch | None, Yields]:
     """The body and the catch of a step."""
     node, callee, id = step.node, step.callee, step.id
+    if not node.clauses and node.catch is None:
+        if isinstance(callee, FacetSymbol):
+            _check_own_returns(context, step, callee, NOTHING)
+        return (), None, NOTHING
     owner: Owner | None = None
     if isinstance(callee, FacetSymbol):
         owner = Owner(id, callee, "step", scope.foreach_depth)
@@ -485,9 +489,21 @@ def _check_sys(
     return ir.Log(id, tuple(args), tuple(context.close_needs().direct))
 
 
+def _looks_ahead(graph: dict[str, set[str]]) -> bool:
+    """Whether a step waits for a later one; without that there is no circle."""
+    before: set[str] = set()
+    for id, needs in graph.items():
+        if not needs <= before:
+            return True
+        before.add(id)
+    return False
+
+
 def _check_cycles(context: Context, scope: Scope, waits: dict[str, set[str]]) -> None:
     """Reports steps of one block that wait for each other, through their bodies or not."""
     graph = {id: needs & waits.keys() - {id} for id, needs in waits.items()}
+    if not _looks_ahead(graph):
+        return
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from afl.ir.model import SourceSpan
@@ -51,10 +51,12 @@ class Owner:
     alias: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Scope:
-    """What can be seen from a place. Inner scopes are made with `inner`; nothing in a scope
-    changes."""
+    """What can be seen from a place. Nothing in it changes but for the steps that its block adds.
+
+    Not frozen and copied by hand, because there are several for every step.
+    """
 
     facet: FacetSymbol | None
     unit: Unit
@@ -75,37 +77,69 @@ class Scope:
     #: why only constants may stand here, in words; empty when references are fine
     constant: str = ""
 
+    def _copy(self) -> Scope:
+        return Scope(
+            self.facet,
+            self.unit,
+            self.parent,
+            self.steps,
+            self.earlier,
+            self.variables,
+            self.catch,
+            self.owners,
+            self.foreach_depth,
+            self.narrowed,
+            self.inside,
+            self.current,
+            self.constant,
+        )
+
     def inner(self) -> Scope:
         """A scope inside this one, with steps of its own."""
-        return replace(self, parent=self, steps={}, earlier=False, current=None)
+        scope = self._copy()
+        scope.parent, scope.steps, scope.earlier, scope.current = self, {}, False, None
+        return scope
 
     def after_clauses(self, steps: dict[str, StepSymbol]) -> Scope:
         """A scope that sees the steps of earlier clauses."""
-        return replace(self.inner(), steps=steps, earlier=True)
+        scope = self.inner()
+        scope.steps, scope.earlier = steps, True
+        return scope
 
     def in_foreach(self, name: str, variable: Variable) -> Scope:
-        return replace(
-            self,
-            variables={**self.variables, name: variable},
-            foreach_depth=self.foreach_depth + 1,
-        )
+        scope = self._copy()
+        scope.variables = {**self.variables, name: variable}
+        scope.foreach_depth += 1
+        return scope
 
     def in_catch(self, id: str) -> Scope:
-        return replace(self, catch=id)
+        scope = self._copy()
+        scope.catch = id
+        return scope
 
     def in_step(
         self, step: StepSymbol, part: Literal["body", "catch"], owner: Owner | None
     ) -> Scope:
         """The body or the catch of a step."""
-        owners = self.owners if owner is None else (*self.owners, owner)
-        return replace(self.inner(), inside={**self.inside, step.id: part}, owners=owners)
+        scope = self.inner()
+        scope.inside = {**self.inside, step.id: part}
+        if owner is not None:
+            scope.owners = (*self.owners, owner)
+        return scope
 
     def with_facts(self, facts: frozenset[RefKey]) -> Scope:
         """The same place, where some references are known not to be null."""
-        return replace(self, narrowed=self.narrowed | facts) if facts else self
+        if not facts:
+            return self
+        scope = self._copy()
+        scope.narrowed = self.narrowed | facts
+        return scope
 
     def of_step(self, step: StepSymbol) -> Scope:
-        return replace(self, current=step)
+        """The arguments of a step."""
+        scope = self._copy()
+        scope.current = step
+        return scope
 
     def chain(self) -> Iterator[Scope]:
         scope: Scope | None = self

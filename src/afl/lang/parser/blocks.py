@@ -51,6 +51,10 @@ def parse_args(cursor: Cursor) -> list[Arg]:
     opening = cursor.pos - 1
     args: list[Arg] = []
     while not cursor.accept(")"):
+        if cursor.at_end_of_list():
+            cursor.unclosed(opening)
+            return args
+        complaints = len(cursor.reporter.diagnostics)
         try:
             arg = _parse_arg(cursor)
             if arg is not None:
@@ -59,7 +63,8 @@ def parse_args(cursor: Cursor) -> list[Arg]:
         except Lost:
             cursor.skip_to(_LIST_STOPS)
             if not cursor.accept(",") and cursor.kinds[cursor.pos] != ")":
-                cursor.unclosed(opening)
+                if len(cursor.reporter.diagnostics) == complaints:
+                    cursor.unclosed(opening)
                 return args
     return args
 
@@ -69,7 +74,7 @@ def end_of_item(cursor: Cursor, opening: int, closing: str) -> None:
     kind = cursor.kinds[cursor.pos]
     if kind == ",":
         cursor.take()
-    elif kind == closing:
+    elif kind == closing or cursor.at_end_of_list():
         return
     elif kind in (EOF, "}", "yield") or kind in DECLARATION_STARTS or cursor.at_call_step():
         # the list was never closed; the caller says so
@@ -197,9 +202,9 @@ def _parse_step(cursor: Cursor, statements: list[Statement]) -> None:
     step.call = parse_call(cursor)
     step.mixins = parse_mixins(cursor)
     if cursor.accept("after"):
-        step.after.append(cursor.expect_name("a step"))
+        step.after.append(cursor.expect_word("the name of a step"))
         while cursor.accept(","):
-            step.after.append(cursor.expect_name("a step"))
+            step.after.append(cursor.expect_word("the name of a step"))
     step.catch = maybe_catch(cursor)
     step.clauses = parse_clauses(cursor)
     step.end = cursor.end()

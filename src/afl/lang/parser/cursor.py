@@ -27,6 +27,7 @@ MAX_NESTING = 64
 
 _OPENING = {"{": "}", "#{": "}", "(": ")", "[": "]"}
 _CLOSING = frozenset("})]")
+_AFTER_LIST = frozenset({"=>", "with", "after", "andThen", "catch"})
 _LITERALS = {INT, DOUBLE, DURATION, STRING, TEXT}
 
 
@@ -113,6 +114,14 @@ class Cursor:
             self.take()
             return Name(self.starts[index], self.ends[index], kind)
         raise self.lost(f"a name for {what}")
+
+    def expect_word(self, what: str) -> Name:
+        """A name of something that exists, without dots."""
+        index = self.pos
+        if self.kinds[index] != WORD:
+            raise self.lost(what)
+        self.pos = index + 1
+        return Name(self.starts[index], self.ends[index], self.tokens.text(index))
 
     def expect_label(self, what: str) -> Name:
         """A word where any word will do, reserved or not."""
@@ -314,6 +323,19 @@ class Cursor:
         following = self.kinds[self.pos + 1]
         before = self.kinds[self.pos - 1] if self.pos else ""
         return following in (":", "=") or before == "."
+
+    def skip_group(self) -> None:
+        """Past the bracket at the cursor and everything up to its partner."""
+        depth = 0
+        while self.kinds[self.pos] != EOF:
+            kind = self.kinds[self.take()]
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth <= 0:
+                return
+
+    def at_end_of_list(self) -> bool:
+        """What can only follow a list in parentheses: its closing one was forgotten."""
+        return self.kinds[self.pos] in _AFTER_LIST and not self._is_label_use()
 
     def at_next_declaration(self) -> bool:
         """The end of the file, or a word that starts a declaration: what is open was not closed."""

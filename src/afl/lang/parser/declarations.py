@@ -145,13 +145,18 @@ def parse_params(cursor: Cursor, opening: int, closing: str) -> list[Param]:
     params: list[Param] = []
     stops = frozenset({",", closing})
     while not cursor.accept(closing):
+        if cursor.at_end_of_list():
+            cursor.unclosed(opening)
+            return params
+        complaints = len(cursor.reporter.diagnostics)
         try:
             params.append(_parse_param(cursor, stops))
             end_of_item(cursor, opening, closing)
         except Lost:
             cursor.skip_to(stops)
             if not cursor.accept(",") and cursor.kinds[cursor.pos] != closing:
-                cursor.unclosed(opening)
+                if len(cursor.reporter.diagnostics) == complaints:
+                    cursor.unclosed(opening)
                 raise
     return params
 

@@ -260,9 +260,7 @@ def _parse_name(cursor: Cursor) -> Expr:
                 )
             ],
         )
-        cursor.take()
-        cursor.skip_to(frozenset({")"}))
-        cursor.accept(")")
+        cursor.skip_group()
         return BadExpr(start, cursor.end())
     return NameRef(start, cursor.end(), path)
 
