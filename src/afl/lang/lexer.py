@@ -46,7 +46,6 @@ _TEXT_END = re.compile(r'[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""', re.DOTALL)
 _INT = re.compile(r"[0-9]+(?:_[0-9]+)*\Z")
 _DOUBLE = re.compile(r"[0-9]+(?:_[0-9]+)*(?:\.[0-9]+(?:_[0-9]+)*)?(?:[eE][+-]?[0-9]+)?\Z")
 _DURATION = re.compile(r"(?:[0-9]+(?:ms|[wdhms]))+\Z")
-_SCRIPT_OPEN = re.compile(r"(?:[ \t\r\n\f]+[A-Za-z_][A-Za-z0-9_]*)?[ \t\r\n\f]*\{")
 # What matters inside a script block: its braces, and what may hide one.
 _PYTHON = re.compile(
     r"[{}]"
@@ -98,10 +97,11 @@ class _Lexer:
                 kinds.append(word if word in RESERVED else WORD)
                 starts.append(start)
                 ends.append(position)
-                if word == "script":
-                    position = self._script(position)
             elif group == "sign":
                 start = found.start("sign")
+                if text[start] == "{" and self._opens_script():
+                    position = self._script(start, position)
+                    continue
                 kinds.append(text[start:position])
                 starts.append(start)
                 ends.append(position)
@@ -310,22 +310,18 @@ class _Lexer:
             suggestions=suggestions,
         )
 
-    def _script(self, position: int) -> int:
-        """After the word `script`: take a block of Python whole, if one follows."""
+    def _opens_script(self) -> bool:
+        """Whether the `{` to come follows `script` or `script language`."""
         kinds = self.kinds
-        if len(kinds) > 1 and kinds[-2] == ".":
-            return position
-        opening = _SCRIPT_OPEN.match(self.text, position)
-        if opening is None:
-            return position
-        language = self.text[position : opening.end() - 1].strip(" \t\r\n\f")
-        if language in RESERVED:
-            return position
-        if language:
-            start = self.text.index(language, position)
-            self._add(WORD, start, start + len(language))
-        depth, start = 1, opening.end() - 1
-        for found in _PYTHON.finditer(self.text, opening.end()):
+        at = len(kinds) - 1
+        if at > 0 and kinds[at] == WORD:
+            at -= 1
+        return at >= 0 and kinds[at] == "script" and (at == 0 or kinds[at - 1] != ".")
+
+    def _script(self, start: int, position: int) -> int:
+        """Take a block of Python whole; `start` is the place of its `{`."""
+        depth = 1
+        for found in _PYTHON.finditer(self.text, position):
             sign = found.group()
             depth += (sign == "{") - (sign == "}")
             if depth == 0:

@@ -330,7 +330,9 @@ def parse_script(cursor: Cursor) -> Script:
         cursor.losses += 1
         cursor.take()
         return Script(start, cursor.end(), language, "", cursor.starts[index] + 1)
-    cursor.expect(SCRIPT, "after `script`")
+    if cursor.kinds[index] != SCRIPT:
+        raise cursor.lost("`{` and Python code", "after `script`")
+    cursor.take()
     code_start, code_end = cursor.starts[index] + 1, cursor.ends[index] - 1
-    code = dedent(cursor.text[code_start:code_end])
+    code = dedent(cursor.text[code_start:code_end]).rstrip()
     return Script(start, cursor.end(), language, code, code_start)
