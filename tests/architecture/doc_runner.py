@@ -57,7 +57,7 @@ class Command:
 def run_page(name: str, text: str, folder: Path) -> list[str]:
     """What is wrong with the code of a page, as `page:line: what`. The folder must be empty."""
     if (ROOT / "examples").is_dir():
-        shutil.copytree(ROOT / "examples", folder / "examples")
+        shutil.copytree(ROOT / "examples", folder / "examples", dirs_exist_ok=True)
     page = Page(name, folder, folder)
     problems = []
     for block in blocks(text):

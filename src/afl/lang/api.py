@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from afl.ir.model import Program
 from afl.lang.checker import check_files
 from afl.lang.diagnostics.model import Diagnostic
-from afl.lang.diagnostics.reporter import Reporter
+from afl.lang.diagnostics.reporter import Enough, Reporter
 from afl.lang.parser import parse
 from afl.lang.source import Source
 from afl.lang.tree import File
 
 __all__ = ["Compilation", "compile_files", "compile_sources", "parse"]
+
+#: After so many problems a check stops: nobody reads on, and each costs time to explain.
+MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,11 @@ def compile_files(files: Sequence[File]) -> Compilation:
     found = [diagnostic for file in files for diagnostic in file.diagnostics]
     program: Program | None = None
     if all(file.complete for file in files):
-        reporter = Reporter()
-        program = check_files(files, reporter)
+        reporter = Reporter(limit=MAX_PROBLEMS)
+        try:
+            program = check_files(files, reporter)
+        except Enough:
+            reporter.close(reporter.diagnostics[-1].primary.span)
         found += reporter.diagnostics
     order = {id(file.source): position for position, file in enumerate(files)}
     found.sort(key=lambda d: (order[id(d.primary.span.source)], d.primary.span.start, d.code))

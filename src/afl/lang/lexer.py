@@ -4,8 +4,9 @@ becomes a token of kind `BAD` and a diagnostic, once for each run of such charac
 from __future__ import annotations
 
 import re
+from typing import NoReturn
 
-from afl.lang.diagnostics.reporter import Reporter, advise, replace
+from afl.lang.diagnostics.reporter import Enough, Reporter, advise, replace
 from afl.lang.source import Source
 from afl.lang.tokens import (
     BAD,
@@ -86,7 +87,6 @@ class _Lexer:
         while True:
             if len(kinds) > MAX_TOKENS:
                 self._too_large(position)
-                position = len(text)
             found = match(text, position)
             assert found is not None  # the alternatives take every character, and the end
             group = found.lastgroup
@@ -110,8 +110,6 @@ class _Lexer:
                 return TokenStream(self.source, kinds, starts, ends, self.comments, self.truncated)
             else:
                 position = self._rare(str(group), found.start(str(group)), position)
-                if self.reporter.full:
-                    position = len(text)
 
     def _add(self, kind: str, start: int, end: int) -> None:
         self.kinds.append(kind)
@@ -143,7 +141,7 @@ class _Lexer:
         self._unexpected(start, end)
         return end
 
-    def _too_large(self, position: int) -> None:
+    def _too_large(self, position: int) -> NoReturn:
         self.reporter.report(
             "AFL0011",
             self.source.span(position, position),
@@ -152,15 +150,22 @@ class _Lexer:
             notes=[f"a file has at most {MAX_TOKENS} words and signs"],
             suggestions=[advise("spread the namespaces over several files")],
         )
-        self.reporter.limit = len(self.reporter.diagnostics)
+        raise Enough
 
     def _check_unicode(self) -> None:
         found = _SURROGATE.search(self.text)
         if found:
+            number = ord(found.group())
+            # a reader that keeps undecodable bytes writes byte 0xNN as U+DCNN
+            what = (
+                f"the byte 0x{number - 0xDC00:02X}, which is not UTF-8"
+                if 0xDC80 <= number <= 0xDCFF
+                else f"U+{number:04X}, half of a character"
+            )
             self.reporter.report(
                 "AFL0001",
                 self.source.span(found.start(), found.end()),
-                f"the text holds U+{ord(found.group()):04X}, half of a character",
+                f"the text holds {what}",
                 "not a character by itself",
                 notes=[
                     "source files are UTF-8; this one was damaged or written in another encoding"

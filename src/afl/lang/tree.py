@@ -436,7 +436,7 @@ class File:
     #: names of declarations that could not be read: references to them are no second mistake
     broken: set[str]
     #: false when the parser gave up before the end
-    complete: bool
+    complete: bool = True
 
     @property
     def namespaces(self) -> list[Namespace]:

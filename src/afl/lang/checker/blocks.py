@@ -32,6 +32,9 @@ from afl.lang.diagnostics.model import Label
 from afl.lang.diagnostics.reporter import advise
 from afl.lang.diagnostics.suggest import nearest
 
+#: A circle of more steps than this is not shown whole.
+_MOST_LINKS = 6
+
 
 def check_clauses(
     context: Context, scope: Scope, clauses: Sequence[tree.Clause], owner: Owner | None, path: str
@@ -73,6 +76,8 @@ def _check_clause(
             body, yields = _check_script_clause(context, clause.body, owner)
     if foreach is not None:
         context.conditional -= 1
+        # no iteration, or none that yields, leaves a list empty
+        yields = Yields(frozenset(yields.some), yields.some)
     catch, caught = check_catch(context, scope, clause.catch, f"{id}/catch")
     if catch is not None:
         yields = either((yields, caught))
@@ -501,7 +506,9 @@ def _looks_ahead(graph: dict[str, set[str]]) -> bool:
 
 def _check_cycles(context: Context, scope: Scope, waits: dict[str, set[str]]) -> None:
     """Reports steps of one block that wait for each other, through their bodies or not."""
-    graph = {id: needs & waits.keys() - {id} for id, needs in waits.items()}
+    graph = {
+        id: {need for need in needs if need in waits and need != id} for id, needs in waits.items()
+    }
     if not _looks_ahead(graph):
         return
     try:
@@ -512,7 +519,10 @@ def _check_cycles(context: Context, scope: Scope, waits: dict[str, set[str]]) ->
         names = [by_id[id].name for id in cycle]
         first = min(range(len(cycle) - 1), key=lambda i: by_id[cycle[i]].node.start)
         names = names[first:-1] + names[: first + 1]
-        way = ", ".join(f"`{a}` for `{b}`" for a, b in itertools.pairwise(names))
+        links = [f"`{a}` for `{b}`" for a, b in itertools.pairwise(names)]
+        if len(links) > _MOST_LINKS:
+            links[_MOST_LINKS - 2 : -1] = ["..."]
+        way = ", ".join(links)
         context.reporter.report(
             "AFL3007",
             context.span(by_id[cycle[first]].node.name),
@@ -520,7 +530,7 @@ def _check_cycles(context: Context, scope: Scope, waits: dict[str, set[str]]) ->
             "would never start",
             secondary=[
                 Label(context.span(by_id[id].node.name), "and this one")
-                for id in dict.fromkeys(cycle)
+                for id in list(dict.fromkeys(cycle))[:_MOST_LINKS]
                 if id != cycle[first]
             ],
         )

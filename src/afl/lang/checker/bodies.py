@@ -28,7 +28,11 @@ def check_facet(context: Context, facet: FacetSymbol) -> ir.Facet:
     script = _check_script(context, facet, node.script) if node.script is not None else None
     clauses, yields = check_clauses(context, scope, node.clauses, owner, facet.qname)
     catch, caught = check_catch(context, scope, node.catch, f"{facet.qname}/catch")
-    if catch is not None:
+    _check_mixin_returns(context, facet, scope.owners, yields)
+    if catch is not None and facet.kind == "event":
+        what = f"the catch of `{facet.name}`"
+        check_coverage(context, facet, facet.qname, caught, node.name, what)
+    elif catch is not None:
         yields = either((yields, caught))
     _check_returns(context, facet, yields)
     _note_calls(context, facet, mixed)
@@ -90,6 +94,18 @@ def _check_returns(context: Context, facet: FacetSymbol, yields: Yields) -> None
             "nothing to run",
             suggestions=[advise("add `andThen { ... }`")],
         )
+
+
+def _check_mixin_returns(
+    context: Context, facet: FacetSymbol, owners: tuple[Owner, ...], yields: Yields
+) -> None:
+    """A mixin that has no body of its own gets its returns from this one."""
+    if facet.node.damaged:
+        return
+    for owner in owners:
+        if owner.kind == "mixin" and owner.facet.kind == "facet" and not owner.facet.has_body:
+            what = f"`{facet.name}`, which mixes in `{owner.facet.name}`,"
+            check_coverage(context, owner.facet, owner.id, yields, facet.node.name, what)
 
 
 def _note_calls(context: Context, facet: FacetSymbol, mixed: Mixed) -> None:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 
 from afl.ir import model as ir
+from afl.ir.types import INT, LONG, Type, type_text
 
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 
@@ -17,6 +18,8 @@ _ARITHMETIC: dict[str, Callable[[_Number, _Number], _Number]] = {
     "/": operator.truediv,
     "%": operator.mod,
 }
+#: The bits of a whole number, beside its sign.
+_BITS: dict[Type, int] = {INT: 31, LONG: 63}
 
 
 class NotConstant(Exception):
@@ -32,7 +35,7 @@ def evaluate(expr: ir.Expr) -> Value:
 
     Raises:
         NotConstant: it has references, or an operator that is not worth evaluating here.
-        Impossible: it divides by zero.
+        Impossible: it divides by zero, or its value is too large for its type.
     """
     match expr:
         case ir.Literal(value):
@@ -47,10 +50,11 @@ def evaluate(expr: ir.Expr) -> Value:
                 return not inner
             if op == "-" and isinstance(inner, int | float):
                 return -inner
-        case ir.ChainExpr(first, rest):
+        case ir.ChainExpr(first, rest, type):
             result = evaluate(first)
             for link in rest:
                 result = _apply(link.op, result, link.operand)
+                _check_range(result, type)
             return result
         case ir.CompareExpr("==", left, right):
             return evaluate(left) == evaluate(right)
@@ -61,6 +65,12 @@ def evaluate(expr: ir.Expr) -> Value:
     raise NotConstant
 
 
+def _check_range(value: Value, type: Type) -> None:
+    bits = _BITS.get(type)
+    if bits is not None and isinstance(value, int) and not -(1 << bits) <= value < 1 << bits:
+        raise Impossible(f"its value is out of range for `{type_text(type)}`")
+
+
 def _apply(op: str, left: Value, operand: ir.Expr) -> Value:
     if op == "&&":
         return bool(left) and evaluate(operand)
@@ -69,8 +79,10 @@ def _apply(op: str, left: Value, operand: ir.Expr) -> Value:
     if op == "??":
         return evaluate(operand) if left is None else left
     right = evaluate(operand)
-    if op == "++" and isinstance(left, str) and isinstance(right, str):
-        return left + right
+    if op == "++":
+        if isinstance(left, str) and isinstance(right, str):
+            return left + right
+        raise NotConstant
     if isinstance(left, bool | str | list | dict) or isinstance(right, bool | str | list | dict):
         raise NotConstant
     if left is None or right is None:

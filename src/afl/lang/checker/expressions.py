@@ -22,12 +22,14 @@ from afl.ir.types import (
 from afl.lang import tree
 from afl.lang.checker import operators
 from afl.lang.checker.facts import facts
+from afl.lang.checker.mismatch import report_mismatch, report_whole_step
 from afl.lang.checker.references import (
     BAD,
     Typed,
     check_input,
     check_name,
     field_type,
+    is_input,
     report_unknown_field,
 )
 from afl.lang.checker.scope import Context, Scope
@@ -46,8 +48,11 @@ from afl.lang.checker.types import (
 from afl.lang.diagnostics.model import Label
 from afl.lang.diagnostics.reporter import advise, replace
 from afl.lang.diagnostics.suggest import nearest
+from afl.lang.source import Source
 
 _MAX_INT = 2**31 - 1
+#: Characters of a long chain of fields and indices that a message repeats.
+_MOST_SHOWN = 60
 
 
 def check_value(
@@ -61,70 +66,56 @@ def check_value(
     """An expression that must fit a type. `what` names the place it goes to, for the complaint."""
     value, type = check_expr(context, scope, node, target)
     if not _accepts(context, type, target):
-        _report_mismatch(context, node, type, target, what, declared)
+        report_mismatch(context, node, type, target, what, declared)
         return value, UNKNOWN
+    if isinstance(target, FacetRef):
+        _check_whole(context, scope, node)
     return value, type
 
 
 def _accepts(context: Context, value: Type, target: Type) -> bool:
     if isinstance(value, FacetRef) and isinstance(target, FacetRef):
-        facet = context.index.symbols[value.name]
-        return isinstance(facet, FacetSymbol) and facet.is_a(target.name)
+        given, wanted = context.index.symbols[value.name], context.index.symbols[target.name]
+        assert isinstance(given, FacetSymbol)  # a FacetRef is made from one
+        assert isinstance(wanted, FacetSymbol)
+        return given is wanted or (given.mixes_in(wanted) and _covers(given, wanted))
     return fits(value, target)
 
 
-def _report_mismatch(
-    context: Context,
-    node: tree.Expr,
-    value: Type,
-    target: Type,
-    what: str,
-    declared: Label | None,
-) -> None:
-    span = context.span(node)
-    secondary = [declared] if declared is not None else []
-    if isinstance(target, FacetRef):
-        context.reporter.report(
-            "AFL2017",
-            span,
-            f"{what} wants a step of `{show(target)}`",
-            f"this is {'a step of ' if isinstance(value, FacetRef) else ''}`{show(value)}`",
-            secondary=secondary,
-            suggestions=[advise(f"give the name of a step that calls `{show(target)}`")],
-        )
-    elif isinstance(value, FacetRef):
-        context.reporter.report(
-            "AFL2016",
-            span,
-            f"{what} wants `{show(target)}`, and this is a whole step",
-            f"a step of `{show(value)}`",
-            secondary=secondary,
-            suggestions=[advise(f"read one of its attributes: `{span.text}.name`")],
-        )
-    elif may_be_null(value) and fits(bare(value), target):
-        hint = "give a default with `??`, or test it for null in a `when` first"
+def _covers(given: FacetSymbol, wanted: FacetSymbol) -> bool:
+    """Whether a step of one facet has everything that can be read from a step of the other."""
+    attributes = given.attributes()
+    return all(
+        name in attributes and fits(attributes[name], type)
+        for name, type in wanted.attributes().items()
+    )
+
+
+def _check_whole(context: Context, scope: Scope, node: tree.Expr) -> None:
+    """A step that is handed over must have its returns, also when its catch ran."""
+    step = scope.step(node.path[0].text) if isinstance(node, tree.NameRef) else None
+    if step is not None and step.uncaught:
+        names = ", ".join(f"`{name}`" for name in sorted(step.uncaught))
         context.reporter.report(
             "AFL2005",
-            span,
-            f"{what} wants `{show(target)}`, and this may be null",
-            f"this is `{show(value)}`",
-            secondary=secondary,
-            suggestions=[advise(hint)],
-        )
-    else:
-        context.reporter.report(
-            "AFL2004",
-            span,
-            f"{what} wants `{show(target)}`, not `{show(value)}`",
-            f"this is `{show(value)}`",
-            secondary=secondary,
+            context.span(node),
+            f"step `{step.name}` may come without {names}, which its catch does not yield",
+            "handed over whole",
+            secondary=[Label(context.span(step.node.name), "caught here")],
+            suggestions=[advise("yield the missing returns in the catch")],
         )
 
 
 def check_condition(context: Context, scope: Scope, node: tree.Expr) -> ir.Expr:
     """An expression that must be a Boolean."""
     value, type = check_expr(context, scope, node, BOOLEAN)
-    if not fits(type, BOOLEAN):
+    if isinstance(type, FacetRef):
+        report_whole_step(
+            context, node, type, "a condition must be a Boolean, and this is a whole step", BOOLEAN
+        )
+    elif type == OptionalOf(BOOLEAN):
+        report_mismatch(context, node, type, BOOLEAN, "a condition")
+    elif not fits(type, BOOLEAN):
         context.reporter.report(
             "AFL2007",
             context.span(node),
@@ -182,10 +173,17 @@ def _check_name(context: Context, scope: Scope, node: tree.NameRef, expected: Ty
         text = node.path[0].text
         if text in enum.members:
             return ir.Literal(text, target), target
-        if scope.constant or scope.step(text) is None:
+        if scope.constant or not _is_known(scope, text):
             _report_unknown_member(context, enum, node.path[0])
             return BAD
+    if target == UNKNOWN and len(node.path) == 1 and not _is_known(scope, node.path[0].text):
+        # it may be a member of an enum whose name was not understood, which is reported already
+        return BAD
     return check_name(context, scope, node)
+
+
+def _is_known(scope: Scope, name: str) -> bool:
+    return scope.step(name) is not None or is_input(scope, name)
 
 
 def _report_unknown_member(context: Context, enum: EnumSymbol, name: tree.Name) -> None:
@@ -196,32 +194,28 @@ def _report_unknown_member(context: Context, enum: EnumSymbol, name: tree.Name) 
         span,
         f"enum `{enum.name}` has no member `{name.text}`",
         "unknown member",
-        notes=[f"members: {', '.join(f'`{member}`' for member in enum.members)}"],
+        notes=[f"members: {', '.join(f'`{member}`' for member in enum.members)}"]
+        if enum.members
+        else [],
         suggestions=[replace(span, guess, f"did you mean `{guess}`?")] if guess else [],
     )
 
 
 def _check_list(context: Context, scope: Scope, node: tree.ListLit, expected: Type | None) -> Typed:
     target = bare(expected) if expected is not None else None
-    wanted = target.of if isinstance(target, ListOf) else None
+    wanted = target.of if isinstance(target, ListOf) else target if target == JSON else None
     items = []
     element: Type = UNKNOWN
     for item in node.items:
         value, type = check_expr(context, scope, item, wanted)
         items.append(value)
-        if isinstance(type, FacetRef):
-            _report_mismatch(context, item, type, wanted or JSON, "a list", None)
+        if isinstance(type, FacetRef) or (wanted is not None and not fits(type, wanted)):
+            report_mismatch(context, item, type, wanted or JSON, "this list")
             continue
-        joined = join(element, type)
+        joined = join(element, type) or wanted
         if joined is None:
-            if wanted is not None and not is_dynamic(wanted):
-                _report_mismatch(context, item, type, wanted, "this list", None)
-                continue
-            if target == JSON:
-                joined = JSON
-            else:
-                _report_mixed(context, item, element, type)
-                continue
+            _report_mixed(context, item, element, type)
+            continue
         element = joined
     return ir.ListExpr(tuple(items)), ListOf(element)
 
@@ -241,17 +235,14 @@ def _check_map(context: Context, scope: Scope, node: tree.MapLit, expected: Type
     _report_double_keys(context, node)
     if isinstance(target, SchemaRef):
         return _check_schema_value(context, scope, node, target)
-    wanted = target.of if isinstance(target, MapOf) else None
+    wanted = target.of if isinstance(target, MapOf) else target if target == JSON else None
     items = []
     element: Type = UNKNOWN
     for entry in node.entries:
         value, type = check_expr(context, scope, entry.value, wanted)
         items.append(ir.MapItem(entry.key, value))
-        if isinstance(type, FacetRef):
-            _report_mismatch(context, entry.value, type, wanted or JSON, "a map", None)
-            continue
-        if wanted is not None and not fits(type, wanted):
-            _report_mismatch(context, entry.value, type, wanted, f"the key `{entry.key}`", None)
+        if isinstance(type, FacetRef) or (wanted is not None and not fits(type, wanted)):
+            report_mismatch(context, entry.value, type, wanted or JSON, f"the key `{entry.key}`")
             continue
         joined = join(element, type)
         element = JSON if joined is None else joined
@@ -287,12 +278,15 @@ def _check_schema_value(
         field = schema.fields.get(entry.key)
         if field is None:
             report_unknown_field(context, schema, tree.Name(entry.start, entry.key_end, entry.key))
+            check_expr(context, scope, entry.value, UNKNOWN)
             continue
         value, _ = check_value(
             context, scope, entry.value, field.type, f"field `{entry.key}` of `{schema.name}`"
         )
         items.append(ir.MapItem(entry.key, value))
     given = {entry.key for entry in node.entries}
+    # a misspelt key was reported; the field it was meant for is not missing
+    given |= {nearest(key, schema.fields) or "" for key in given - schema.fields.keys()}
     missing = [
         name
         for name, field in schema.fields.items()
@@ -302,7 +296,7 @@ def _check_schema_value(
         context.reporter.report(
             "AFL2002",
             context.span(node),
-            f"`{schema.name}` needs {_listed('field', missing)}",
+            f"`{schema.name}` needs the {_listed('field', missing)}",
             f"{_listed('field', missing)} missing",
             secondary=[Label(schema.unit.span(schema.node.name), "declared here")],
         )
@@ -317,7 +311,7 @@ def _listed(noun: str, names: list[str]) -> str:
 def _check_unary(context: Context, scope: Scope, node: tree.Unary) -> Typed:
     value, type = check_expr(context, scope, node.operand, BOOLEAN if node.op == "!" else None)
     literal = value.value if isinstance(value, ir.Literal) else None
-    if node.op == "-" and is_numeric(type) and isinstance(literal, int | float):
+    if node.op == "-" and is_numeric(type) and isinstance(literal, int | float) and literal > 0:
         # a negative number is one literal, so that the smallest Long can be written
         narrow = INT if type == LONG and literal == _MAX_INT + 1 else type
         return ir.Literal(-literal, narrow), narrow
@@ -357,7 +351,8 @@ def _check_coalesce(
     rest = []
     previous = node.first
     for link in node.rest:
-        value, right = check_expr(context, scope, link.operand, expected or bare(type))
+        wanted = _hint(type) or expected or (type if type == UNKNOWN else None)
+        value, right = check_expr(context, scope, link.operand, wanted)
         if not may_be_null(type) and not is_dynamic(type):
             span = context.unit.source.span(previous.end, link.operand.end)
             context.reporter.report(
@@ -372,7 +367,7 @@ def _check_coalesce(
             context.reporter.report(
                 "AFL2006",
                 context.span(link.operand),
-                f"the default of a `{show(bare(type))}` cannot be `{show(right)}`",
+                f"the default for `{show(type)}` cannot be `{show(right)}`",
                 f"this is `{show(right)}`",
             )
             joined = UNKNOWN
@@ -401,28 +396,45 @@ def _is_bare_name(node: tree.Expr) -> bool:
     return isinstance(node, tree.NameRef) and len(node.path) == 1
 
 
-def _counterpart(op: str, type: Type, *, of_right: bool = False) -> Type:
+def _counterpart(op: str, type: Type, *, of_right: bool = False) -> Type | None:
     """The type that one side of a comparison suggests for the other."""
+    if type == UNKNOWN:
+        return UNKNOWN
     if op in ("in", "not in"):
         if of_right:
-            return ListOf(bare(type))
-        return type.of if isinstance(type, ListOf) else UNKNOWN
+            hint = _hint(type)
+            return None if hint is None else ListOf(hint)
+        return _hint(type.of) if isinstance(type, ListOf) else None
     if op == "contains" and of_right and isinstance(type, ListOf):
-        return type.of
-    return bare(type)
+        return _hint(type.of)
+    return _hint(type)
+
+
+def _hint(type: Type) -> Type | None:
+    """A type that gives bare names or map literals beside it their meaning; numbers need none."""
+    match type:
+        case OptionalOf(of):
+            return _hint(of)
+        case EnumRef() | SchemaRef():
+            return type
+        case ListOf(of) | MapOf(of):
+            return type if _hint(of) is not None else None
+        case _:
+            return None
 
 
 def _check_postfix(context: Context, scope: Scope, node: tree.Postfix) -> Typed:
     base, type = check_expr(context, scope, node.base)
+    source = context.unit.source
     accessors: list[ir.FieldOf | ir.IndexOf] = []
     end = node.base.end
     for accessor in node.accessors:
-        shown = context.unit.source.text[node.start : end]
+        shown = _shortened(source, node.start, end)
         end = accessor.end
         if isinstance(type, OptionalOf):
             context.reporter.report(
                 "AFL2005",
-                context.unit.source.span(node.start, accessor.start),
+                source.span(node.start, accessor.start),
                 f"`{shown}` may be null, so nothing can be read from it",
                 f"this is `{show(type)}`",
                 suggestions=[advise("give a default with `??`, or test it for null first")],
@@ -436,3 +448,9 @@ def _check_postfix(context: Context, scope: Scope, node: tree.Postfix) -> Typed:
             accessors.append(ir.IndexOf(index))
             type = operators.index(context, accessor, type, index_type, shown)
     return ir.PostfixExpr(base, tuple(accessors)), type
+
+
+def _shortened(source: Source, start: int, end: int) -> str:
+    if end - start <= _MOST_SHOWN:
+        return source.text[start:end]
+    return "..." + source.text[end - _MOST_SHOWN : end]

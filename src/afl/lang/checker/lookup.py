@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from afl.ir.types import PRIMITIVES
 from afl.lang import tree
 from afl.lang.checker.symbols import (
     AnySymbol,
@@ -23,6 +24,19 @@ _KIND_WORDS = {
     ImplicitSymbol: "an implicit",
     SchemaSymbol: "a schema",
 }
+#: What other languages call the built-in types.
+_OTHER_NAMES = {
+    "str": "String",
+    "text": "String",
+    "integer": "Int",
+    "bool": "Boolean",
+    "float": "Double",
+    "number": "Double",
+    "decimal": "Double",
+    "any": "Json",
+    "object": "Json",
+    "timedelta": "Duration",
+}
 
 
 def find(index: Index, unit: Unit, name: tree.Name, code: str, what: str) -> AnySymbol | None:
@@ -38,7 +52,7 @@ def find(index: Index, unit: Unit, name: tree.Name, code: str, what: str) -> Any
             unit.span(name),
             f"there is no {what} `{name.text}`",
             f"unknown {what}",
-            suggestions=_suggest(index, unit, name),
+            suggestions=_suggest(index, unit, name, types=what == "type"),
         )
     return None
 
@@ -47,7 +61,12 @@ def _excused(index: Index, unit: Unit, name: str) -> bool:
     """Whether the name is missing because of something that is reported already."""
     if name.rpartition(".")[2] in index.broken:
         return True
-    return unit.blind and "." not in name
+    head = name.rpartition(".")[0]
+    return unit.blind and (not head or head in _unknown_uses(index, unit))
+
+
+def _unknown_uses(index: Index, unit: Unit) -> set[str]:
+    return {use.name.text for use in unit.node.uses} - index.namespaces.keys()
 
 
 def find_callable(index: Index, unit: Unit, name: tree.Name) -> FacetSymbol | SchemaSymbol | None:
@@ -83,7 +102,9 @@ def _report_ambiguous(index: Index, unit: Unit, name: tree.Name, found: list[Any
         secondary=[
             Label(symbol.unit.span(symbol.node.name), f"`{symbol.qname}`") for symbol in found
         ],
-        suggestions=[replace(unit.span(name), names[0], f"write the full name: `{names[0]}`")],
+        suggestions=[
+            replace(unit.span(name), full, f"write the full name: `{full}`") for full in names[:2]
+        ],
     )
 
 
@@ -92,7 +113,7 @@ def _either(names: list[str]) -> str:
     return " or ".join([", ".join(quoted[:-1]), quoted[-1]])
 
 
-def _suggest(index: Index, unit: Unit, name: tree.Name) -> list[Suggestion]:
+def _suggest(index: Index, unit: Unit, name: tree.Name, *, types: bool) -> list[Suggestion]:
     short = name.text.rpartition(".")[2]
     elsewhere = index.by_short_name.get(short, [])
     if elsewhere:
@@ -101,7 +122,11 @@ def _suggest(index: Index, unit: Unit, name: tree.Name) -> list[Suggestion]:
     if "." in name.text:
         guess = nearest(name.text, index.symbols)
     else:
-        guess = nearest(name.text, index.visible(unit))
+        guess = _OTHER_NAMES.get(name.text.lower()) if types else None
+        guess = guess or nearest(name.text, {*index.visible(unit), *(PRIMITIVES if types else ())})
+        if guess is not None:
+            # so that its `use` is not called unneeded
+            index.candidates(unit, guess)
     if guess is None:
         guess = nearest(short, index.by_short_name)
         guess = sorted(index.by_short_name[guess])[0] if guess else None

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from afl.ir.types import BOOLEAN, DOUBLE, DURATION, INT, LONG, STRING, EnumRef, ListOf, MapOf, Type
+from afl.ir.types import (
+    BOOLEAN,
+    DOUBLE,
+    DURATION,
+    INT,
+    JSON,
+    LONG,
+    STRING,
+    EnumRef,
+    FacetRef,
+    ListOf,
+    MapOf,
+    Type,
+)
 from afl.lang import tree
+from afl.lang.checker.mismatch import enum_remedy, report_whole_step
 from afl.lang.checker.scope import Context
 from afl.lang.checker.types import (
     NULL,
@@ -33,6 +47,8 @@ _WORDS = {
 def unary(context: Context, node: tree.Unary, type: Type) -> Type:
     if is_dynamic(type):
         return type
+    if _refuse_step(context, node.operand, node.op, type):
+        return UNKNOWN
     if node.op == "!" and type == BOOLEAN:
         return BOOLEAN
     if node.op == "-" and (is_numeric(type) or type == DURATION):
@@ -47,12 +63,16 @@ def binary(
 ) -> Type:
     """The type of `left op right`."""
     op = link.op
+    operands = ((chain.first, left), (link.operand, right))
+    refused = [_refuse_step(context, node, op, type) for node, type in operands]
+    if any(refused):
+        return BOOLEAN if op in ("&&", "||") else UNKNOWN
     if op in ("&&", "||"):
-        for node, type in ((chain.first, left), (link.operand, right)):
+        for node, type in operands:
             if type != BOOLEAN and not is_dynamic(type):
                 _refuse(context, node, op, "Booleans", type)
         return BOOLEAN
-    for node, type in ((chain.first, left), (link.operand, right)):
+    for node, type in operands:
         if may_be_null(type):
             _refuse_null(context, node, op, type)
             return UNKNOWN
@@ -60,8 +80,6 @@ def binary(
         return _concat(context, chain, link, left, right)
     if left == UNKNOWN or right == UNKNOWN:
         return UNKNOWN
-    if is_dynamic(left) or is_dynamic(right):
-        return DOUBLE if op == "/" else left if is_dynamic(left) else right
     result = _arithmetic(op, left, right)
     if result is None:
         _refuse_arithmetic(context, chain, link, left, right)
@@ -70,6 +88,12 @@ def binary(
 
 
 def _arithmetic(op: str, left: Type, right: Type) -> Type | None:
+    if is_dynamic(left) or is_dynamic(right):
+        known = right if is_dynamic(left) else left
+        if not (is_dynamic(known) or is_numeric(known) or known == DURATION):
+            return None
+        # a Duration by a number is a Duration, by a Duration it is a number
+        return DOUBLE if op == "/" and left != DURATION else JSON
     if is_numeric(left) and is_numeric(right):
         return DOUBLE if op == "/" else wider(left, right)
     if left == DURATION and right == DURATION:
@@ -121,7 +145,7 @@ def _concat(
             f"`{show(left)}` ++ `{show(right)}`",
             suggestions=suggestions,
         )
-        return STRING
+        return UNKNOWN
     sign = context.unit.source.span(link.op_start, link.op_start + 2)
     context.reporter.report(
         "AFL2006",
@@ -148,6 +172,10 @@ def compare(context: Context, node: tree.Compare, left: Type, right: Type) -> No
     """Reports operands that a comparison cannot take. The result is a Boolean in any case."""
     if UNKNOWN in (left, right):
         return
+    operands = ((node.left, left), (node.right, right))
+    refused = [_refuse_step(context, operand, node.op, type) for operand, type in operands]
+    if any(refused):
+        return
     if node.op in ("==", "!="):
         _equality(context, node, left, right)
     elif node.op in ("in", "not in"):
@@ -155,7 +183,7 @@ def compare(context: Context, node: tree.Compare, left: Type, right: Type) -> No
     elif node.op == "contains":
         _containment(context, node, item=right, container=left)
     elif node.op in ("startsWith", "endsWith"):
-        for operand, type in ((node.left, left), (node.right, right)):
+        for operand, type in operands:
             if type != STRING and not is_dynamic(type):
                 _refuse(context, operand, node.op, "Strings", type)
     else:
@@ -181,11 +209,16 @@ def _constant(op: str) -> str:
 
 
 def _report_unrelated(context: Context, node: tree.Compare, left: Type, right: Type) -> None:
+    remedy: list[Suggestion] = []
+    for operand, other in ((node.left, bare(right)), (node.right, bare(left))):
+        if isinstance(other, EnumRef):
+            remedy += enum_remedy(context, operand, other)
     context.reporter.report(
         "AFL2011",
         context.span(node),
         f"`{show(left)}` and `{show(right)}` are never equal",
         f"`{show(left)}` {node.op} `{show(right)}`",
+        suggestions=remedy,
     )
 
 
@@ -214,20 +247,37 @@ def _containment(context: Context, node: tree.Compare, item: Type, container: Ty
         return
     if isinstance(container, ListOf):
         if not comparable(item, container.of):
-            _report_unrelated(context, node, item, container.of)
+            _report_never_in(context, node, item, container)
         return
     if isinstance(container, MapOf) or (container == STRING and node.op == "contains"):
         if bare(item) != STRING and not is_dynamic(item):
-            _report_unrelated(context, node, item, STRING)
+            _report_never_in(context, node, item, container)
         return
     wanted = "a list, a map or a String" if node.op == "contains" else "a list or a map"
     _refuse(context, container_node, node.op, wanted, container)
+
+
+def _report_never_in(context: Context, node: tree.Compare, item: Type, container: Type) -> None:
+    left, right = (container, item) if node.op == "contains" else (item, container)
+    notes = ["only the keys of a map are searched"] if isinstance(container, MapOf) else []
+    context.reporter.report(
+        "AFL2011",
+        context.span(node),
+        f"there is never `{show(item)}` in `{show(container)}`",
+        f"`{show(left)}` {node.op} `{show(right)}`",
+        notes=notes,
+    )
 
 
 def index(
     context: Context, node: tree.IndexAccess, type: Type, index_type: Type, shown: str
 ) -> Type:
     """The type of `value[index]`."""
+    if may_be_null(index_type):
+        _refuse_null(context, node.index, "[...]", index_type)
+        index_type = UNKNOWN
+    elif _refuse_step(context, node.index, "[...]", index_type):
+        index_type = UNKNOWN
     if isinstance(type, ListOf):
         if index_type not in (INT, LONG) and not is_dynamic(index_type):
             _wrong_index(context, node, "a list is indexed by an Int", index_type)
@@ -249,6 +299,12 @@ def index(
 
 def _wrong_index(context: Context, node: tree.IndexAccess, message: str, type: Type) -> None:
     context.reporter.report("AFL2009", context.span(node.index), message, f"this is `{show(type)}`")
+
+
+def _refuse_step(context: Context, node: tree.Expr, op: str, type: Type) -> bool:
+    if isinstance(type, FacetRef):
+        report_whole_step(context, node, type, f"`{op}` takes values, and this is a whole step")
+    return isinstance(type, FacetRef)
 
 
 def _refuse(context: Context, node: tree.Expr, op: str, wanted: str, type: Type) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from afl.ir import model as ir
+from afl.ir.types import BOOLEAN, DURATION, STRING
 from afl.lang import tree
 from afl.lang.checker.constants import number
 from afl.lang.checker.lookup import find
 from afl.lang.checker.scope import Context, Scope
 from afl.lang.checker.symbols import FacetSymbol
-from afl.lang.checker.types import fits, may_be_null
+from afl.lang.checker.types import bare, fits, may_be_null, show
 from afl.lang.diagnostics.model import Label
-from afl.lang.diagnostics.reporter import advise
+from afl.lang.diagnostics.reporter import advise, replace
 
 _EVENT = frozenset({"event"})
 _WORK = frozenset({"event", "workflow"})
@@ -57,6 +58,10 @@ _RANGES: dict[tuple[str, str], tuple[float, float | None]] = {
     ("Cache", "ttl"): (1, None),
     ("Human", "deadline"): (1, None),
 }
+_EFFECTS = frozenset({"pure", "idempotent", "keyed", "irreversible"})
+#: The effect of a facet whose `Effect` has no kind that exists; that was reported.
+UNREADABLE = ""
+
 #: Policies of which at least one argument must be given, and be more than nothing.
 _NEEDS_ONE = frozenset({"Timeout", "Budget"})
 
@@ -88,7 +93,12 @@ def policy_fits(
             "AFL4003",
             context.span(node.alias),
             f"`{name}` is a policy and takes no alias",
-            "remove the alias",
+            "no alias here",
+            suggestions=[
+                replace(
+                    context.unit.source.span(node.call.end, node.alias.end), "", "remove the alias"
+                )
+            ],
         )
     if owner is None:
         return True
@@ -102,6 +112,9 @@ def policy_fits(
             f"`{owner.name}` is {'a workflow' if owner.kind == 'workflow' else 'a facet'}"
             if owner.kind != "event"
             else f"`{owner.name}` is an event facet",
+            suggestions=[advise("give it to the event facets that do the work")]
+            if kinds == _EVENT
+            else [],
         )
         return False
     if name in _SIGNATURE_ONLY and not signature:
@@ -137,14 +150,15 @@ def check_values(
             continue
         low, high = bounds
         if value < low or (high is not None and value > high):
-            wanted = f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
+            unit = "ms" if bare(policy.params[name].type) == DURATION else ""
+            wanted = f"at least {low:g}{unit}" if high is None else f"{low:g} to {high:g}"
             context.reporter.report(
                 "AFL4006",
                 context.span(places[name]),
                 f"`{name}` of `{policy.name}` must be {wanted}",
                 "out of range",
             )
-    if policy.name in _NEEDS_ONE and not any(value != 0 for value in values.values()):
+    if policy.name in _NEEDS_ONE and node.call.complete and _says_nothing(node, args):
         names = ", ".join(f"`{name}`" for name in policy.params)
         context.reporter.report(
             "AFL4006",
@@ -152,11 +166,22 @@ def check_values(
             f"`{policy.name}` needs at least one of {names}, and more than nothing",
             "says nothing",
         )
-    queue = args.get("name") if policy.name == "Queue" else None
-    if queue is not None and queue.value == ir.Literal("", policy.params["name"].type):
-        context.reporter.report(
-            "AFL4006", context.span(places["name"]), "a queue needs a name", "empty"
-        )
+    for name, what in (("name", "a queue"), ("group", "a group")):
+        if name in args and args[name].value == ir.Literal("", STRING):
+            context.reporter.report(
+                "AFL4006", context.span(places[name]), f"{what} needs a name", "empty"
+            )
+
+
+def _says_nothing(node: tree.Mixin, args: Mapping[str, ir.Argument]) -> bool:
+    """Whether every argument is nothing. One that was refused may have been meant to be more."""
+    if any(arg.name.text not in args for arg in node.call.args):
+        return False
+    written = {arg.name.text: arg.value for arg in node.call.args}
+    return all(
+        number(argument.value) == 0 or isinstance(written[name], tree.NullLit)
+        for name, argument in args.items()
+    )
 
 
 def check_effect(
@@ -193,10 +218,15 @@ def check_effect(
 
 
 def _check_problem(symbol: object, facet: FacetSymbol) -> str:
+    if symbol is facet:
+        return "it would check itself"
     if not isinstance(symbol, FacetSymbol) or symbol.kind != "event":
         return "it is not an event facet"
-    if "done" not in symbol.returns:
+    done = symbol.returns.get("done")
+    if done is None:
         return "it does not return `done`"
+    if not fits(done.type, BOOLEAN):
+        return f"its `done` is `{show(done.type)}`, not `Boolean`"
     for name, param in symbol.params.items():
         given = facet.params.get(name)
         if given is not None and not fits(given.type, param.type):
@@ -207,14 +237,16 @@ def _check_problem(symbol: object, facet: FacetSymbol) -> str:
 
 
 def check_clashes(context: Context, facet: FacetSymbol, policies: Mapping[str, tree.Mixin]) -> None:
-    """Reports policies of a signature that contradict the facet's effect."""
+    """Reports policies of a signature that contradict the facet's effect, or each other."""
+    if facet.kind != "event":
+        return
     _check_against_effect(context, facet, policies)
     served = [
         word
         for word, present in (
             ("a person (`Human`)", "Human" in policies),
             ("a prompt", facet.node.prompt is not None),
-            ("a script", facet.node.script is not None and facet.kind == "event"),
+            ("a script", facet.node.script is not None),
         )
         if present
     ]
@@ -232,7 +264,7 @@ def _check_against_effect(
     context: Context, facet: FacetSymbol, policies: Mapping[str, tree.Mixin]
 ) -> None:
     retry = policies.get("Retry")
-    if retry is not None and facet.effect == "irreversible":
+    if retry is not None and facet.effect == "irreversible" and _tries_again(retry):
         context.reporter.report(
             "AFL4004",
             context.span(retry.call.target),
@@ -242,7 +274,7 @@ def _check_against_effect(
             notes=["after a failure it waits for a person, or for its check facet to tell"],
         )
     cache = policies.get("Cache")
-    if cache is not None and facet.effect != "pure":
+    if cache is not None and facet.effect not in ("pure", UNREADABLE):
         context.reporter.report(
             "AFL4005",
             context.span(cache.call.target),
@@ -258,15 +290,22 @@ def check_call_clashes(
     context: Context, callee: FacetSymbol, policies: Mapping[str, tree.Mixin]
 ) -> None:
     """The same for policies given at a call."""
-    _check_against_effect(context, callee, policies)
+    if callee.kind == "event":
+        _check_against_effect(context, callee, policies)
+
+
+def _tries_again(retry: tree.Mixin) -> bool:
+    attempts = [arg.value for arg in retry.call.args if arg.name.text == "max_attempts"]
+    return not any(isinstance(value, tree.IntLit) and value.value == 1 for value in attempts)
 
 
 def declared_effect(facet: FacetSymbol) -> str:
-    """The effect that a signature declares, read from the tree: other facets ask before it is
-    checked."""
+    """The effect that a signature declares, read off the tree: others ask before it is checked."""
     for mixin in facet.node.mixins:
         if mixin.call.target.text in ("Effect", "afl.Effect"):
             for arg in mixin.call.args:
                 if arg.name.text == "kind" and isinstance(arg.value, tree.NameRef):
-                    return arg.value.path[0].text
+                    kind = arg.value.path[0].text
+                    return kind if kind in _EFFECTS else UNREADABLE
+            return UNREADABLE
     return "keyed"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from afl.ir import model as ir
-from afl.ir.types import JSON, STRING, FacetRef, MapOf, OptionalOf, SchemaRef, Type
+from afl.ir.types import JSON, STRING, FacetRef, ListOf, MapOf, OptionalOf, SchemaRef, Type
 from afl.lang import tree
 from afl.lang.checker.scope import Context, RefKey, Scope, StepSymbol
-from afl.lang.checker.symbols import FacetSymbol, SchemaSymbol
+from afl.lang.checker.symbols import EnumSymbol, FacetSymbol, SchemaSymbol
 from afl.lang.checker.types import UNKNOWN, bare, is_dynamic, optional, show
 from afl.lang.diagnostics.model import Label, Suggestion
 from afl.lang.diagnostics.reporter import advise, replace
@@ -51,12 +51,17 @@ def check_input(context: Context, scope: Scope, node: tree.InputRef) -> Typed:
     else:
         found = _input_type(scope, first.text)
         if found is None:
-            _report_unknown_input(context, scope, first)
+            _report_unknown_input(context, scope, node)
             return BAD
         type = found
         value = ir.Input(first.text, fields)
     key: RefKey = ("$", first.text)
-    return value, walk_fields(context, scope, type, key, node.path[1:], context.span(first).text)
+    return value, walk_fields(context, scope, type, key, node.path[1:], f"$.{first.text}")
+
+
+def is_input(scope: Scope, name: str) -> bool:
+    """Whether `$.name` means something."""
+    return name in scope.variables or _input_type(scope, name) is not None
 
 
 def _input_type(scope: Scope, name: str) -> Type | None:
@@ -75,19 +80,25 @@ def _input_type(scope: Scope, name: str) -> Type | None:
     return None
 
 
-def _report_unknown_input(context: Context, scope: Scope, name: tree.Name) -> None:
+def _input_names(scope: Scope) -> set[str]:
+    names = set(scope.variables)
+    if scope.facet is not None:
+        names |= {*scope.facet.params, *scope.facet.aliases(), *scope.facet.derived}
+    return names
+
+
+def _report_unknown_input(context: Context, scope: Scope, node: tree.InputRef) -> None:
+    name = node.path[0]
     span = context.span(name)
     facet = scope.facet
-    names = set(scope.variables)
-    if facet is not None:
-        names |= {*facet.params, *facet.aliases(), *facet.derived}
+    names = _input_names(scope)
     suggestions: list[Suggestion] = []
     guess = nearest(name.text, names)
-    if guess:
+    if scope.step(name.text) is not None:
+        hint = f"steps are read without `$.`: `{name.text}`"
+        suggestions.append(replace(context.span(node), _path_text(node.path), hint))
+    elif guess:
         suggestions.append(replace(span, guess, f"did you mean `$.{guess}`?"))
-    elif scope.step(name.text) is not None:
-        whole = context.unit.source.span(span.start - 2, span.end)
-        suggestions.append(replace(whole, name.text, f"steps are read without `$.`: `{name.text}`"))
     owner = f"`{facet.name}`" if facet is not None else "this declaration"
     notes = [f"inputs here: {', '.join(f'`$.{n}`' for n in sorted(names))}"] if names else []
     context.reporter.report(
@@ -275,6 +286,9 @@ def field_type(context: Context, type: Type, name: tree.Name, shown: str) -> Typ
         context.span(name),
         f"`{shown}` is `{show(type)}`, which has no fields",
         "no such field",
+        suggestions=[advise(f"read one element, `{shown}[0]`, or go through all with `foreach`")]
+        if isinstance(type, ListOf)
+        else [],
     )
     return UNKNOWN
 
@@ -325,7 +339,7 @@ def _report_unknown_step(context: Context, scope: Scope, node: tree.NameRef) -> 
             "only a catch has one",
             suggestions=[advise("read `error.type` and `error.message` inside `catch { ... }`")],
         )
-    elif text in scope.variables or _input_type(scope, text) is not None:
+    elif is_input(scope, text):
         context.reporter.report(
             "AFL1021",
             span,
@@ -347,14 +361,48 @@ def _report_unknown_step(context: Context, scope: Scope, node: tree.NameRef) -> 
             ],
         )
     else:
-        guess = nearest(text, scope.step_names())
         context.reporter.report(
             "AFL1011",
             span,
             f"there is no step `{text}`",
             "unknown step",
-            suggestions=[replace(span, guess, f"did you mean `{guess}`?")] if guess else [],
+            suggestions=_meant_instead(context, scope, node),
         )
+
+
+def _meant_instead(context: Context, scope: Scope, node: tree.NameRef) -> list[Suggestion]:
+    """What an unknown step may have been meant to be."""
+    name = node.path[0]
+    member = _enum_member(context, scope, node)
+    if member:
+        return member
+    guess = nearest(name.text, scope.step_names())
+    step = scope.step(guess) if guess is not None else None
+    if step is not None:
+        # so that nobody says its result is never read
+        step.read = True
+    else:
+        found = nearest(name.text, _input_names(scope))
+        guess = f"$.{found}" if found else None
+    if guess is not None:
+        return [replace(context.span(name), guess, f"did you mean `{guess}`?")]
+    if any(isinstance(s, FacetSymbol) for s in context.index.candidates(scope.unit, name.text)):
+        return [advise(f"`{name.text}` is a facet: name the step that calls it")]
+    return []
+
+
+def _enum_member(context: Context, scope: Scope, node: tree.NameRef) -> list[Suggestion]:
+    """For a member that is written with the name of its enum."""
+    enum = _path_text(node.path[:-1])
+    if any(isinstance(s, EnumSymbol) for s in context.index.candidates(scope.unit, enum)):
+        member = node.path[-1].text
+        hint = f"members of an enum are written alone: `{member}`"
+        return [replace(context.span(node), member, hint)]
+    return []
+
+
+def _path_text(path: Sequence[tree.Name]) -> str:
+    return ".".join(name.text for name in path)
 
 
 def _not_constant(context: Context, scope: Scope, node: tree.Expr, what: str) -> Typed:
@@ -363,5 +411,6 @@ def _not_constant(context: Context, scope: Scope, node: tree.Expr, what: str) ->
         context.span(node),
         f"{scope.constant} must be constant, and {what} is not",
         "not constant",
+        suggestions=_enum_member(context, scope, node) if isinstance(node, tree.NameRef) else [],
     )
     return BAD

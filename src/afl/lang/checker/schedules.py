@@ -84,6 +84,7 @@ def check_schedule(context: Context, symbol: ScheduleSymbol) -> ir.Schedule | No
             context.span(node.call.target),
             f"a schedule starts a workflow, and `{workflow.name}` is none",
             "not a workflow",
+            suggestions=[advise(f"schedule a workflow that calls `{workflow.name}`")],
         )
         return None
     scope = Scope(None, symbol.unit, constant="an argument of a schedule")
@@ -125,16 +126,18 @@ def _check_times(context: Context, node: tree.ScheduleDecl) -> None:
 def _cron_problem(text: str) -> str:
     parts = text.split()
     if len(parts) != len(_CRON_FIELDS):
-        return f"it has {len(parts)} fields, not {len(_CRON_FIELDS)}"
+        return f"it has {len(parts)} field{'' if len(parts) == 1 else 's'}, not {len(_CRON_FIELDS)}"
     for part, (name, low, high, words) in zip(parts, _CRON_FIELDS, strict=True):
         for item in part.split(","):
             problem = _cron_item_problem(item, low, high, words)
             if problem:
-                return f"{problem} in the {name}"
+                return f"in the {name}, {problem}"
     return ""
 
 
 def _cron_item_problem(item: str, low: int, high: int, words: Sequence[str]) -> str:
+    if not item:
+        return "a comma stands alone"
     found = _CRON_ITEM.match(item)
     if found is None:
         return f"`{item}` means nothing"

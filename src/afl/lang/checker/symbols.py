@@ -96,13 +96,18 @@ class FacetSymbol(Symbol):
     def aliases(self) -> dict[str, FacetSymbol | None]:
         return {mixin.alias: mixin.facet for mixin in self.mixins if mixin.alias is not None}
 
-    def is_a(self, other: str) -> bool:
-        """Whether a step of this facet may stand where one of the other is wanted."""
+    def attributes(self) -> dict[str, Type]:
+        """What can be read from a step of this facet, aliases aside."""
+        declared = (*self.params.values(), *self.returns.values())
+        return {param.name: param.type for param in declared}
+
+    def mixes_in(self, other: FacetSymbol) -> bool:
+        """Whether the other is among the mixins of this one, or of those."""
         seen: set[str] = set()
         stack: list[FacetSymbol] = [self]
         while stack:
             facet = stack.pop()
-            if facet.qname == other:
+            if facet is other:
                 return True
             if facet.qname not in seen:
                 seen.add(facet.qname)

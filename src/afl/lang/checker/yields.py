@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from afl.ir import model as ir
-from afl.ir.types import ListOf
+from afl.ir.types import JSON, ListOf
 from afl.lang import tree
 from afl.lang.checker.calls import distinct_args
-from afl.lang.checker.expressions import check_value
-from afl.lang.checker.references import Typed
+from afl.lang.checker.expressions import check_expr, check_value
 from afl.lang.checker.scope import Context, Owner, Scope
+from afl.lang.checker.scripts import sets_anything
 from afl.lang.checker.symbols import FacetSymbol, ParamSymbol
-from afl.lang.checker.types import bare, may_be_null, show
-from afl.lang.diagnostics.model import Label
+from afl.lang.checker.types import UNKNOWN, bare, may_be_null, show
+from afl.lang.diagnostics.model import Edit, Label, Suggestion
 from afl.lang.diagnostics.reporter import advise, replace
 from afl.lang.diagnostics.suggest import nearest
 from afl.lang.source import Span
 
 #: The owner's id and the name of the return.
 Key = tuple[str, str]
+
+#: Stands for a yield that was reported: what seems to be missing may be what it was meant for.
+_MISREAD: Key = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +64,23 @@ def together(context: Context, left: Yields, right: Yields) -> Yields:
         return left
     if not left.some:
         return right
-    for key in left.some.keys() & right.some.keys():
-        first, second = left.some[key], right.some[key]
-        if first.single and second.single:
-            context.reporter.report(
-                "AFL3005",
-                second.span,
-                f"`{key[1]}` is yielded twice",
-                "second yield",
-                secondary=[Label(first.span, "first yield")],
-                notes=[
-                    "both can run in one run, and a single value has room for one; lists are joined"
-                ],
-            )
-    return Yields(left.always | right.always, {**left.some, **right.some})
+    both = {**right.some, **left.some}
+    for key, second in right.some.items():
+        first = left.some.get(key)
+        if first is None or not second.single:
+            continue
+        if not first.single:
+            both[key] = second
+            continue
+        context.reporter.report(
+            "AFL3005",
+            second.span,
+            f"`{key[1]}` is yielded twice",
+            "yielded again",
+            secondary=[Label(first.span, "first yield")],
+            notes=["both can happen in one run, and a single value has room for one; lists join"],
+        )
+    return Yields(left.always | right.always, both)
 
 
 def either(parts: Iterable[Yields]) -> Yields:
@@ -96,8 +102,12 @@ def check_yield(
     targets = []
     result = NOTHING
     for call in node.targets:
-        owner = _find_owner(context, scope, call.target)
+        owner = _find_owner(context, scope, call)
         if owner is None:
+            for arg in call.args:
+                check_expr(context, scope, arg.value)
+            misread = {_MISREAD: Given(context.span(call), single=False)}
+            result = together(context, result, Yields(some=misread))
             continue
         args, yields = _check_target(context, scope, call, owner)
         targets.append(ir.YieldTarget(owner.id, args))
@@ -113,11 +123,14 @@ def _check_target(
     facet = owner.facet
     args: dict[str, ir.Argument] = {}
     some: dict[Key, Given] = {}
+    misread: dict[Key, Given] = {}
     for arg in distinct_args(context, call):
         name = arg.name.text
         declared = facet.returns.get(name)
         if declared is None:
             _report_unknown_return(context, facet, arg)
+            check_expr(context, scope, arg.value)
+            misread[_MISREAD] = Given(context.span(arg), single=False)
             continue
         typed = check_value(
             context,
@@ -128,38 +141,34 @@ def _check_target(
             Label(facet.unit.span(declared.node.name), f"`{name}` is `{show(declared.type)}`"),
         )
         args[name] = ir.Argument(name, typed[0])
-        single = not isinstance(bare(declared.type), ListOf) and not isinstance(typed[1], ListOf)
+        single = typed[1] != UNKNOWN and not any(
+            isinstance(bare(type), ListOf) for type in (declared.type, typed[1])
+        )
         some[owner.id, name] = Given(context.span(arg), single)
         if single and scope.foreach_depth > owner.foreach_depth:
-            _report_single_in_foreach(context, arg, facet, typed)
+            _report_single_in_foreach(context, arg, facet)
     ordered = tuple(args[name] for name in facet.returns if name in args)
-    return ordered, Yields(frozenset(some), some)
+    return ordered, Yields(frozenset(some), some | misread)
 
 
-def _report_single_in_foreach(
-    context: Context, arg: tree.Arg, facet: FacetSymbol, typed: Typed
-) -> None:
+def _report_single_in_foreach(context: Context, arg: tree.Arg, facet: FacetSymbol) -> None:
     name = arg.name.text
-    span = context.span(arg.value)
+    declared = facet.returns[name]
+    value = context.span(arg.value)
+    edits = [Edit(value, f"[{value.text}]")]
+    hint = f"yield `[{value.text}]`: lists are joined in order"
+    if bare(declared.type) != JSON:
+        type = facet.unit.span(declared.node.type)
+        listed = f"[{type.text.rstrip('?')}]"
+        edits.append(Edit(type, listed))
+        hint = f"make `{name}` a list, `{listed}`, and {hint}"
     context.reporter.report(
         "AFL3006",
         context.span(arg),
         f"every iteration would yield its own `{name}`, and there is room for one",
         "inside a foreach",
-        secondary=[
-            Label(
-                facet.unit.span(facet.returns[name].node),
-                f"`{name}` is `{show(facet.returns[name].type)}`",
-            )
-        ],
-        suggestions=[
-            replace(
-                span,
-                f"[{span.text}]",
-                f"make `{name}` a list, `[{show(facet.returns[name].type)}]`, and yield lists: "
-                "they are joined in order",
-            )
-        ],
+        secondary=[Label(facet.unit.span(declared.node), f"`{name}` is `{show(declared.type)}`")],
+        suggestions=[Suggestion(hint, tuple(edits))],
     )
 
 
@@ -178,8 +187,9 @@ def _report_unknown_return(context: Context, facet: FacetSymbol, arg: tree.Arg) 
     )
 
 
-def _find_owner(context: Context, scope: Scope, target: tree.Name) -> Owner | None:
+def _find_owner(context: Context, scope: Scope, call: tree.Call) -> Owner | None:
     """The innermost owner of that name, unless it could mean two different facets."""
+    target = call.target
     text = target.text
     matches = [
         owner
@@ -187,7 +197,7 @@ def _find_owner(context: Context, scope: Scope, target: tree.Name) -> Owner | No
         if text in (owner.alias, owner.facet.name, owner.facet.qname)
     ]
     if not matches:
-        _report_wrong_target(context, scope, target)
+        _report_wrong_target(context, scope, call)
         return None
     first = matches[0]
     rivals = [
@@ -212,25 +222,46 @@ def _find_owner(context: Context, scope: Scope, target: tree.Name) -> Owner | No
     return first
 
 
-def _report_wrong_target(context: Context, scope: Scope, target: tree.Name) -> None:
-    names = list(dict.fromkeys(owner.alias or owner.facet.name for owner in reversed(scope.owners)))
-    if not names:
+def _report_wrong_target(context: Context, scope: Scope, call: tree.Call) -> None:
+    owners = {owner.alias or owner.facet.name: owner for owner in reversed(scope.owners)}
+    if not owners:
         return
+    target = call.target
     span = context.span(target)
-    listed = " or ".join(f"`{name}`" for name in names)
+    listed = " or ".join(f"`{name}`" for name in owners)
+    unnamed = {
+        mixin.facet.name
+        for mixin in (scope.facet.mixins if scope.facet is not None else ())
+        if mixin.facet is not None and mixin.alias is None
+    }
+    if target.text in unnamed:
+        hint = f"to yield to the mixin, give it an alias: `with {target.text}(...) as name`"
+        suggestion = advise(hint)
+    else:
+        guess = nearest(target.text, owners) or _taker(owners, call)
+        suggestion = replace(span, guess, f"yield to `{guess}`")
     context.reporter.report(
         "AFL3001",
         span,
         f"a yield here goes to {listed}, not to `{target.text}`",
         "not an owner of this block",
-        suggestions=[replace(span, names[0], f"yield to `{names[0]}`")],
+        suggestions=[suggestion],
     )
+
+
+def _taker(owners: Mapping[str, Owner], call: tree.Call) -> str:
+    """The innermost owner that has all the returns which a yield names, else the innermost."""
+    names = {arg.name.text for arg in call.args}
+    fitting = [name for name, owner in owners.items() if names <= owner.facet.returns.keys()]
+    return [*fitting, *owners][0]
 
 
 def check_coverage(
     context: Context, facet: FacetSymbol, owner: str, yields: Yields, where: tree.Node, what: str
 ) -> None:
     """Reports returns of a facet that are never yielded, or not on every path."""
+    if _MISREAD in yields.some or (owner == facet.qname and _has_open_script(facet)):
+        return
     always, some = yields.of(owner)
     needed = [
         declared
@@ -241,6 +272,7 @@ def check_coverage(
     sometimes = [declared for declared in needed if declared.name in some]
     if never:
         names = _names(never)
+        sample = ", ".join(f"{declared.name} = ..." for declared in never)
         context.reporter.report(
             "AFL3003",
             context.span(where),
@@ -249,7 +281,7 @@ def check_coverage(
             secondary=[
                 Label(facet.unit.span(declared.node), "declared here") for declared in never
             ],
-            suggestions=[advise(f"add `{never[0].name} = ...` to a `yield {facet.name}(...)`")],
+            suggestions=[advise(f"add `{sample}` to a `yield {facet.name}(...)`")],
         )
     if sometimes:
         names = _names(sometimes)
@@ -270,6 +302,14 @@ def check_coverage(
                 )
             ],
         )
+
+
+def _has_open_script(facet: FacetSymbol) -> bool:
+    """Whether a script of the body may set returns that are not written out in it."""
+    return any(
+        isinstance(clause.body, tree.Script) and sets_anything(clause.body)
+        for clause in facet.node.clauses
+    )
 
 
 def _names(params: list[ParamSymbol]) -> str:

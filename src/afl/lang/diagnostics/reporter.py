@@ -16,11 +16,15 @@ from afl.lang.diagnostics.model import (
 from afl.lang.source import Span
 
 
+class Enough(Exception):
+    """So much was reported that going on is of no use to anybody."""
+
+
 @dataclass(slots=True)
 class Reporter:
     """Collects diagnostics. One cause is reported once: the same code at the same place is dropped.
 
-    A reporter with a limit keeps that many and drops the rest; `full` then says so.
+    A reporter with a limit takes that many and raises `Enough` when the last one has come.
     """
 
     limit: int | None = None
@@ -46,8 +50,6 @@ class Reporter:
         if key in self._seen:
             return
         self._seen.add(key)
-        if self.full:
-            return
         self.diagnostics.append(
             Diagnostic(
                 code,
@@ -59,6 +61,20 @@ class Reporter:
                 tuple(suggestions),
             )
         )
+        if self.full:
+            raise Enough
+
+    def close(self, span: Span) -> None:
+        """After `Enough`: say that this is not all."""
+        if self.full:
+            count, self.limit = len(self.diagnostics), None
+            self.report(
+                "AFL0110",
+                span,
+                f"{count} problems so far; the rest was not looked at",
+                "stopped here",
+                suggestions=[advise("mend the first ones and check again")],
+            )
 
 
 def replace(span: Span, text: str, message: str, *, safe: bool = False) -> Suggestion:

@@ -6,7 +6,7 @@ from afl.lang.diagnostics.reporter import advise, replace
 from afl.lang.parser.cursor import Cursor, Lost
 from afl.lang.parser.expressions import missing_comma, parse_expr
 from afl.lang.parser.literals import dedent
-from afl.lang.tokens import BAD, DECLARATION_STARTS, EOF, SCRIPT, WORD
+from afl.lang.tokens import BAD, SCRIPT, WORD
 from afl.lang.tree import (
     Arg,
     BadExpr,
@@ -76,7 +76,7 @@ def end_of_item(cursor: Cursor, opening: int, closing: str) -> None:
         cursor.take()
     elif kind == closing or cursor.at_end_of_list():
         return
-    elif kind in (EOF, "}", "yield") or kind in DECLARATION_STARTS or cursor.at_call_step():
+    elif kind == "}" or cursor.at_new_start() or cursor.at_call_step():
         # the list was never closed; the caller says so
         raise Lost
     elif cursor.kinds[cursor.pos - 1] == BAD:

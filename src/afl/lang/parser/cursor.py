@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from afl.lang.diagnostics.model import Label, Suggestion
-from afl.lang.diagnostics.reporter import Reporter, advise, replace
+from afl.lang.diagnostics.reporter import Enough, Reporter, advise, replace
 from afl.lang.source import Span
 from afl.lang.tokens import (
     BAD,
@@ -33,10 +33,6 @@ _LITERALS = {INT, DOUBLE, DURATION, STRING, TEXT}
 
 class Lost(Exception):
     """The parser cannot go on from here; whoever catches it moves to a place it knows."""
-
-
-class GiveUp(Exception):
-    """The rest of the file is not worth reading."""
 
 
 class Cursor:
@@ -170,7 +166,7 @@ class Cursor:
             notes=[f"blocks, expressions and types nest up to {MAX_NESTING} levels in all"],
             suggestions=[advise("move the inner part into a facet or a step of its own")],
         )
-        raise GiveUp
+        raise Enough
 
     def leave(self, levels: int = 1) -> None:
         self.depth -= levels
@@ -219,8 +215,6 @@ class Cursor:
             notes=notes,
             suggestions=suggestions or (),
         )
-        if self.reporter.full:
-            raise GiveUp
 
     def lost(self, expected: str, purpose: str = "") -> Lost:
         """Complain that something else was expected here, and give the caller a `Lost` to raise."""
@@ -308,7 +302,7 @@ class Cursor:
         kinds = self.kinds
         while True:
             kind = kinds[self.pos]
-            if self.at_next_declaration() or (kind == "yield" and not self._is_label_use()):
+            if self.at_new_start():
                 return
             if depth == 0 and (kind in stops or kind == "}" or self.at_step_start()):
                 return
@@ -341,6 +335,12 @@ class Cursor:
         """The end of the file, or a word that starts a declaration: what is open was not closed."""
         kind = self.kinds[self.pos]
         return kind == EOF or (kind in DECLARATION_STARTS and not self._is_label_use())
+
+    def at_new_start(self) -> bool:
+        """Where a list or an expression cannot go on: a yield, a declaration, the end."""
+        if self.kinds[self.pos] == "yield":
+            return not self._is_label_use()
+        return self.at_next_declaration()
 
     def at_call_step(self) -> bool:
         """`name = Facet(`: what looks like an argument is a step, if a bracket was left open."""

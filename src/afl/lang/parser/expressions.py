@@ -319,11 +319,8 @@ def _parse_map(cursor: Cursor) -> Expr:
 def parse_type(cursor: Cursor) -> TypeNode:
     cursor.enter()
     result = _parse_simple_type(cursor)
-    while cursor.accept("?"):
-        # `T??` is `T?`: an optional of an optional adds nothing
-        if not isinstance(result, OptionalType):
-            result = OptionalType(result.start, cursor.end(), result)
-        result.end = cursor.end()
+    if cursor.accept("?"):
+        result = OptionalType(result.start, cursor.end(), result)
     cursor.leave()
     return result
 

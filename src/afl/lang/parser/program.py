@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from afl.lang.diagnostics.reporter import Reporter, advise
+from afl.lang.diagnostics.reporter import Enough, Reporter, advise
 from afl.lang.lexer import tokenize
-from afl.lang.parser.cursor import Cursor, GiveUp, Lost
+from afl.lang.parser.cursor import Cursor, Lost
 from afl.lang.parser.declarations import at_declaration, parse_declaration, parse_use
 from afl.lang.parser.docs import DocComments
 from afl.lang.source import Source
-from afl.lang.tokens import EOF
+from afl.lang.tokens import EOF, TokenStream
 from afl.lang.tree import Declaration, File, Namespace, Use
 
-#: After so many syntax errors the rest of a file is left unread.
+#: After so many problems the rest of a file is left unread.
 MAX_ERRORS = 50
 
 
 def parse(source: Source) -> File:
     """The tree of a source: what could be read of it. Mistakes are in its `diagnostics`."""
     reporter = Reporter(limit=MAX_ERRORS)
-    tokens = tokenize(source, reporter)
-    cursor = Cursor(tokens, reporter)
-    docs = DocComments(tokens)
-    file = File(source, tokens, [], reporter.diagnostics, set(), complete=not reporter.full)
-    if file.complete:
-        try:
-            while cursor.kinds[cursor.pos] != EOF:
-                _parse_top(cursor, docs, file)
-        except GiveUp:
-            file.complete = False
-    if len(reporter.diagnostics) >= MAX_ERRORS:
-        _report_too_many(cursor)
-    if not any(diagnostic.is_error for diagnostic in reporter.diagnostics):
-        docs.report_idle(reporter)
+    file = File(source, TokenStream(source, [EOF], [0], [0], []), [], reporter.diagnostics, set())
+    try:
+        file.tokens = tokenize(source, reporter)
+        docs = DocComments(file.tokens)
+        _parse_all(Cursor(file.tokens, reporter), docs, file)
+        if not reporter.diagnostics:
+            docs.report_idle(reporter)
+    except Enough:
+        file.complete = False
+        end = reporter.diagnostics[-1].primary.span.end
+        reporter.close(source.span(end, end))
     return file
 
 
-def _report_too_many(cursor: Cursor) -> None:
-    cursor.reporter.limit = None
-    cursor.reporter.report(
-        "AFL0110",
-        cursor.span_of(cursor.pos),
-        f"{MAX_ERRORS} syntax errors so far; the rest of the file was not read",
-        "stopped here",
-        suggestions=[advise("mend the first ones and check again")],
-    )
+def _parse_all(cursor: Cursor, docs: DocComments, file: File) -> None:
+    while cursor.kinds[cursor.pos] != EOF:
+        _parse_top(cursor, docs, file)
 
 
 def _parse_top(cursor: Cursor, docs: DocComments, file: File) -> None:

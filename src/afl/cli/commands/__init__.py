@@ -1,0 +1,1 @@
+"""One module per command; each has a `command`, which `afl.cli.main` loads when it is called."""

@@ -1,0 +1,62 @@
+"""The entry: the table of commands, and what they have in common.
+
+Nothing here may load a command, the language or rich: `afl --help` has to be there at once.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import click
+
+from afl import __version__
+from afl.base.settings import ColorMode, Settings
+from afl.cli.framework import Entry, LazyGroup
+from afl.cli.terminal import Terminal
+
+_COMMANDS = "afl.cli.commands"
+
+ENTRIES = {
+    "check": Entry(f"{_COMMANDS}.check", "Find mistakes in AFL sources."),
+    "fmt": Entry(f"{_COMMANDS}.fmt", "Lay out AFL sources in the one style."),
+    "compile": Entry(f"{_COMMANDS}.compile", "Turn AFL sources into a program."),
+    "graph": Entry(f"{_COMMANDS}.graph", "Draw the steps of a workflow."),
+    "doc": Entry(f"{_COMMANDS}.doc", "Write a catalogue of what AFL sources declare."),
+    "explain": Entry(f"{_COMMANDS}.explain", "Explain a diagnostic code."),
+    "version": Entry(f"{_COMMANDS}.version", "Show the versions of AgentFlow and its parts."),
+}
+
+
+class _Afl(LazyGroup):
+    entries = ENTRIES
+
+
+@click.group(
+    cls=_Afl,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`afl COMMAND --help` shows the options of a command.",
+)
+@click.version_option(__version__, prog_name="afl", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Durable flows of steps, written in AFL."""
+    # Loaded here and not before: a wrong setting must not keep `--help` from answering.
+    settings = Settings.load()
+    terminal = ctx.ensure_object(Terminal)
+    if terminal.color is ColorMode.AUTO and not _given(ctx, "color"):
+        terminal.color = settings.color
+    terminal.debug = terminal.debug or settings.debug
+
+
+def _given(ctx: click.Context, option: str) -> bool:
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    cli.main(prog_name="afl")
+
+
+if __name__ == "__main__":
+    main()

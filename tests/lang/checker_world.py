@@ -1,0 +1,64 @@
+"""A program that has a value of every type at hand, for tests of expressions."""
+
+from __future__ import annotations
+
+from afl.lang.api import compile_sources
+
+#: An input of every type, each named after it.
+INPUTS = {
+    "Int": "int",
+    "Long": "long",
+    "Double": "double",
+    "Duration": "time",
+    "String": "text",
+    "Boolean": "flag",
+    "Status": "status",
+    "Item": "item",
+    "[Int]": "ints",
+    "[Long]": "longs",
+    "[String]": "texts",
+    "{String: Int}": "counts",
+    "Json": "json",
+    "Int?": "maybe",
+    "String?": "word",
+    "Boolean?": "perhaps",
+    "Status?": "state",
+    "Item?": "thing",
+    "[Int]?": "some",
+}
+WORLD = """
+  enum Status { open, paid, shipped }
+  schema Item { name: String, cents: Long = 0, note: String?, tags: [String] = [] }
+  facet Order(id: String)
+  event facet Count() => (n: Int)
+"""
+
+
+def program_text(fragment: str) -> str:
+    return f"namespace shop {{{WORLD}{fragment}\n}}\n"
+
+
+def diagnose(fragment: str) -> list[str]:
+    """The codes for a fragment of a namespace."""
+    found = compile_sources([("flow.afl", program_text(fragment))]).diagnostics
+    return [diagnostic.code for diagnostic in found]
+
+
+def give(target: str, expr: str) -> str:
+    """A fragment that gives an expression to a parameter of a type, with all inputs at hand."""
+    inputs = ", ".join(f"{name}: {type}" for type, name in INPUTS.items())
+    return (
+        f"event facet Take(value: {target})\n"
+        f"workflow W({inputs}) andThen {{ count = Count() taken = Take(value = {expr}) }}"
+    )
+
+
+def given(target: str, expr: str) -> list[str]:
+    """The codes for an expression where a type is wanted."""
+    return diagnose(give(target, expr))
+
+
+#: In words what it shows, a fragment of a namespace, and what is said about it.
+Row = tuple[str, str, list[str]]
+#: In words what it shows, the type of a place, an expression there, and what is said about it.
+Expression = tuple[str, str, str, list[str]]
