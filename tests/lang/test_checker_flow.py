@@ -42,7 +42,7 @@ CLAUSES: list[Row] = [
     (
         "a clause does not see the steps of a later one",
         _body("yield W(n = a.total)") + " andThen { a = Fetch() }",
-        ["AFL1011"],
+        ["AFL1016"],
     ),
     (
         "the condition of a when reads an earlier clause",

@@ -14,7 +14,7 @@ from tests.lang.formatting import checked_format, read
 
 PROGRAMS = {
     "data": (
-        "/** n */ namespace a.b { use c.d use e; schema S { a: Int, b: {String: [Int? ?]?} = #{}, }"
+        "/** n */ namespace a.b { use c.d use e; schema S { a: Int, b: {String: [Int?]?} = #{}, }"
         " enum E { x, in } enum N {} }"
     ),
     "constants": (

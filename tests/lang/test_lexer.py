@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from afl.lang.diagnostics.reporter import Reporter
 from afl.lang.lexer import MAX_TOKENS, tokenize
+from afl.lang.parser import parse
 from afl.lang.source import Source
 from afl.lang.tokens import BAD, EOF, RESERVED, SIGNS, WORD, TokenStream
 
@@ -119,9 +120,9 @@ def test_a_byte_order_mark_is_skipped() -> None:
 
 
 def test_a_file_that_is_too_large_is_not_read_to_the_end() -> None:
-    tokens, codes = lex("; " * (MAX_TOKENS + 10))
-    assert codes == ["AFL0011"]
-    assert len(tokens.kinds) <= MAX_TOKENS + 2
+    file = parse(Source("flow.afl", "; " * (MAX_TOKENS + 10)))
+    assert [diagnostic.code for diagnostic in file.diagnostics] == ["AFL0011"]
+    assert not file.complete
 
 
 @given(st.text(st.characters(codec=None), max_size=200))
@@ -130,7 +131,10 @@ def test_tokens_and_comments_cover_the_text(text: str) -> None:
     tokens = tokenize(Source("x", text), reporter)
     assert tokens.kinds[-1] == EOF
     spans = sorted(
-        [*zip(tokens.starts, tokens.ends, strict=True), *((c.start, c.end) for c in tokens.comments)]
+        [
+            *zip(tokens.starts, tokens.ends, strict=True),
+            *((c.start, c.end) for c in tokens.comments),
+        ]
     )
     position = 0
     for start, end in spans:

@@ -42,7 +42,9 @@ GOOD = "yield W(t = s.tracking)"
         pytest.param(["s = Ship(id = $.id) # note"], ["AFL0008"], id="hash comment"),
         pytest.param(["s = Ship(id = $id)"], ["AFL0101"], id="dollar without dot"),
         pytest.param(["s = ", "Ship(id = $.id)"], [], id="line breaks mean nothing"),
-        pytest.param(["Ship(id = $.id)", "s = Ship(id = $.id)"], ["AFL0101"], id="call without name"),
+        pytest.param(
+            ["Ship(id = $.id)", "s = Ship(id = $.id)"], ["AFL0101"], id="call without name"
+        ),
         pytest.param(["let s = Ship(id = $.id)"], ["AFL0101"], id="let"),
         pytest.param(["s = Ship(id = Load(id = $.id))"], ["AFL0101"], id="call in an expression"),
         pytest.param(["s = Shipp(id = $.id)"], ["AFL1005"], id="unknown facet, results unknown"),
@@ -128,7 +130,9 @@ def test_warnings_wait_until_the_file_can_be_read() -> None:
 
 def test_a_broken_file_does_not_hide_mistakes_in_another() -> None:
     first = "namespace a { facet F(n: Int) => (m: Int) andThen { yield F(m = ) } }"
-    second = "namespace b { workflow W() => (x: Int) andThen { f = a.F(n = true) yield W(x = f.m) } }"
+    second = (
+        "namespace b { workflow W() => (x: Int) andThen { f = a.F(n = true) yield W(x = f.m) } }"
+    )
     compilation = compile_sources([("a.afl", first), ("b.afl", second)])
     assert codes(compilation) == ["AFL0101", "AFL2004"]
     assert [d.primary.span.source.name for d in compilation.diagnostics] == ["a.afl", "b.afl"]

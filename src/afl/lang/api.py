@@ -15,8 +15,8 @@ from afl.lang.tree import File
 
 __all__ = ["Compilation", "compile_files", "compile_sources", "parse"]
 
-#: After so many problems a check stops: nobody reads on, and each costs time to explain.
-MAX_PROBLEMS = 100
+#: After so many errors a check stops: nobody reads on, and each costs time to explain.
+MAX_ERRORS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def compile_files(files: Sequence[File]) -> Compilation:
     found = [diagnostic for file in files for diagnostic in file.diagnostics]
     program: Program | None = None
     if all(file.complete for file in files):
-        reporter = Reporter(limit=MAX_PROBLEMS)
+        reporter = Reporter(limit=MAX_ERRORS)
         try:
             program = check_files(files, reporter)
         except Enough:

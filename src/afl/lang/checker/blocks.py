@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from afl.ir import model as ir
-from afl.ir.types import INT, ListOf, Type
+from afl.ir.types import INT, JSON, FacetRef, ListOf, Type
 from afl.lang import tree
-from afl.lang.checker.calls import check_call, check_mixins
+from afl.lang.checker.calls import check_call, check_mixins, distinct_args
 from afl.lang.checker.constants import boolean, number
-from afl.lang.checker.expressions import check_condition, check_expr, check_value
+from afl.lang.checker.expressions import (
+    check_condition,
+    check_constant,
+    check_expr,
+    check_value,
+)
 from afl.lang.checker.facts import NO_FACTS, facts
 from afl.lang.checker.lookup import find_callable
+from afl.lang.checker.mismatch import report_whole_step
+from afl.lang.checker.references import report_unknown_step
 from afl.lang.checker.scope import CallSite, Context, Owner, Scope, StepSymbol, Variable
 from afl.lang.checker.scripts import check_results, check_script
 from afl.lang.checker.symbols import FacetSymbol, SchemaSymbol
-from afl.lang.checker.types import UNKNOWN, is_dynamic, may_be_null, show
+from afl.lang.checker.types import UNKNOWN, bare, is_dynamic, may_be_null, show
 from afl.lang.checker.yields import (
     NOTHING,
     Given,
@@ -26,11 +33,11 @@ from afl.lang.checker.yields import (
     check_coverage,
     check_yield,
     either,
+    misread,
     together,
 )
 from afl.lang.diagnostics.model import Label
 from afl.lang.diagnostics.reporter import advise
-from afl.lang.diagnostics.suggest import nearest
 
 #: A circle of more steps than this is not shown whole.
 _MOST_LINKS = 6
@@ -94,6 +101,9 @@ def _check_foreach(
         element = type.of
     elif is_dynamic(type):
         element = type
+    elif isinstance(type, FacetRef):
+        message = "foreach goes over a list, and this is a whole step"
+        report_whole_step(context, node.iterable, type, message, ListOf(UNKNOWN))
     else:
         context.reporter.report(
             "AFL2008",
@@ -109,6 +119,7 @@ def _check_foreach(
     limit: ir.Expr | None = None
     if node.limit is not None:
         limit, _ = check_value(context, scope, node.limit, INT, "the limit of a foreach")
+        check_constant(context, node.limit, limit)
         value = number(limit)
         if value is not None and value < 1:
             context.reporter.report(
@@ -130,6 +141,9 @@ def _check_hiding(context: Context, scope: Scope, name: tree.Name) -> None:
     first: tree.Node | None = None
     if facet is not None and name.text in facet.params:
         first = facet.params[name.text].node.name
+    elif facet is not None:
+        aliases = (mixin.node.alias for mixin in facet.mixins)
+        first = next((alias for alias in aliases if alias and alias.text == name.text), None)
     if first is not None or name.text in scope.variables:
         secondary = [Label(context.span(first), "the input")] if first is not None else []
         context.reporter.report(
@@ -168,6 +182,8 @@ def _check_when(
         cases.append(ir.Case(id, condition, block))
         parts.append(yields)
     _check_default(context, node)
+    if not cases:
+        return ir.When(()), misread(context.span(node))
     return ir.When(tuple(cases)), either(parts)
 
 
@@ -232,7 +248,7 @@ def _check_script_clause(
     results = check_results(context, owner.facet, node, before=False)
     given = {
         (owner.id, name): Given(
-            context.span(node), not isinstance(owner.facet.returns[name].type, ListOf)
+            context.span(node), not isinstance(bare(owner.facet.returns[name].type), ListOf)
         )
         for name in sorted(results & {*owner.facet.returns})
     }
@@ -265,6 +281,8 @@ def check_block(
     for statement in block.statements:
         if isinstance(statement, tree.Step):
             _declare(context, scope, statement, path)
+    # what is known of an earlier step is not known of one that takes its name
+    scope.narrowed = frozenset(key for key in scope.narrowed if key[0] not in scope.steps)
     statements: list[ir.Statement] = []
     waits: dict[str, set[str]] = {}
     yields = NOTHING
@@ -327,7 +345,6 @@ def _declare(context: Context, scope: Scope, node: tree.Step, path: str) -> None
         symbol.uncaught = frozenset(set(callee.returns) - caught)
     scope.steps[name] = symbol
     context.steps.append(symbol)
-    context.declared.setdefault(name, node.name)
 
 
 def _taken(scope: Scope, name: str) -> StepSymbol | None:
@@ -352,10 +369,12 @@ def _check_step(
     if node.call is not None and callee is not None:
         args = check_call(context, place, node.call, callee, mixed)
         span = context.span(node.call.target)
-        context.calls.append(CallSite(callee.qname, context.conditional > 0, span))
+        # a body at the step runs instead of the callee's own, so that is not called again
+        replaced = isinstance(callee, FacetSymbol) and callee.has_body and bool(node.clauses)
+        context.calls.append(CallSite(callee.qname, context.conditional > 0 or replaced, span))
     elif node.call is not None:
         for arg in node.call.args:
-            check_expr(context, place, arg.value)
+            check_expr(context, place, arg.value, UNKNOWN)
     after = _check_after(context, scope, step)
     needs = tuple(context.needs[-1].direct)
     clauses, catch, yields = _check_step_parts(context, scope, step)
@@ -418,7 +437,8 @@ def _check_own_returns(
         for name, declared in callee.returns.items()
         if not declared.has_default and not may_be_null(declared.type)
     ]
-    if needed and not callee.has_body and step.node.call is not None:
+    broken = callee.kind == "workflow" or callee.node.prompt or callee.node.script
+    if needed and not callee.has_body and not broken and step.node.call is not None:
         names = ", ".join(f"`{name}`" for name in needed)
         context.reporter.report(
             "AFL3013",
@@ -446,14 +466,7 @@ def _check_after(context: Context, scope: Scope, step: StepSymbol) -> tuple[str,
                 "itself",
             )
         elif found is None:
-            guess = nearest(name.text, scope.step_names())
-            context.reporter.report(
-                "AFL1011",
-                context.span(name),
-                f"there is no step `{name.text}` to wait for",
-                "unknown step",
-                suggestions=[advise(f"did you mean `{guess}`?")] if guess else [],
-            )
+            report_unknown_step(context, scope, name)
         elif found.id in read or found.id in scope.inside:
             found.read = True
             context.reporter.report(
@@ -461,7 +474,7 @@ def _check_after(context: Context, scope: Scope, step: StepSymbol) -> tuple[str,
                 context.span(name),
                 f"`{step.name}` waits for `{name.text}` already",
                 "adds no order",
-                notes=["a step waits for every step that its arguments read"],
+                notes=["a step waits for every step that its arguments read, once"],
             )
         else:
             found.read = True
@@ -488,8 +501,8 @@ def _check_sys(
     id = _numbered(path, "log", counts)
     context.place(id, node)
     args = []
-    for arg in node.args:
-        value, _ = check_expr(context, scope, arg.value)
+    for arg in distinct_args(context, node.args):
+        value, _ = check_value(context, scope, arg.value, JSON, f"`{arg.name.text}` of a log")
         args.append(ir.Argument(arg.name.text, value))
     return ir.Log(id, tuple(args), tuple(context.close_needs().direct))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from afl.ir import model as ir
@@ -19,7 +19,7 @@ from afl.lang.checker.policies import (
 )
 from afl.lang.checker.scope import Context, Scope
 from afl.lang.checker.symbols import FacetSymbol, ParamSymbol, SchemaSymbol
-from afl.lang.checker.types import fits, may_be_null, show
+from afl.lang.checker.types import UNKNOWN, fits, may_be_null, show
 from afl.lang.diagnostics.model import Label
 from afl.lang.diagnostics.reporter import advise, replace
 from afl.lang.diagnostics.suggest import nearest
@@ -34,6 +34,8 @@ class Mixed:
     aliases: dict[str, FacetSymbol] = field(default_factory=dict)
     #: arguments of a call's mixins without alias, by name
     plain: dict[str, ir.Argument] = field(default_factory=dict)
+    #: names that a mixin gives in a form that does not fit
+    misfits: set[str] = field(default_factory=set)
 
 
 def check_args(
@@ -46,17 +48,17 @@ def check_args(
 ) -> dict[str, ir.Argument]:
     """The arguments of a call that name a parameter, each checked against its type."""
     result: dict[str, ir.Argument] = {}
-    for arg in distinct_args(context, call):
+    for arg in distinct_args(context, call.args):
         argument = _check_arg(context, scope, arg, params, callee, unknown)
         if argument is not None:
             result[argument.name] = argument
     return result
 
 
-def distinct_args(context: Context, call: tree.Call) -> Iterator[tree.Arg]:
-    """The arguments of a call, each name once; a second one is reported."""
+def distinct_args(context: Context, args: Sequence[tree.Arg]) -> Iterator[tree.Arg]:
+    """Arguments, each name once; a second one is reported."""
     seen: dict[str, tree.Arg] = {}
-    for arg in call.args:
+    for arg in args:
         first = seen.setdefault(arg.name.text, arg)
         if first is arg:
             yield arg
@@ -82,7 +84,7 @@ def _check_arg(
     param = params.get(name)
     if param is None:
         _report_unknown_argument(context, arg, params, callee, unknown)
-        check_expr(context, scope, arg.value)
+        check_expr(context, scope, arg.value, UNKNOWN)
         return None
     # the built-in namespace has no file to show
     declared = (
@@ -139,7 +141,7 @@ def check_call(
         for argument in implicit.args if implicit is not None else ():
             given.setdefault(argument.name, argument)
     if call.complete:
-        filled = set(given) | {arg.name.text for arg in call.args}
+        filled = set(given) | mixed.misfits | {arg.name.text for arg in call.args}
         # a misspelt argument was reported; the parameter it was meant for is not missing
         filled |= {nearest(name, params) or "" for name in filled - params.keys()}
         if isinstance(callee, FacetSymbol):
@@ -212,7 +214,7 @@ def check_mixins(
         symbol = find(context.index, scope.unit, node.call.target, "AFL1005", "facet or policy")
         if symbol is None:
             for arg in node.call.args:
-                check_expr(context, scope, arg.value)
+                check_expr(context, scope, arg.value, UNKNOWN)
         elif not isinstance(symbol, FacetSymbol):
             context.reporter.report(
                 "AFL4009",
@@ -252,7 +254,7 @@ def _check_policy(
     call = node.call
     args: dict[str, ir.Argument] = {}
     check: ir.Argument | None = None
-    for arg in distinct_args(context, call):
+    for arg in distinct_args(context, call.args):
         name = arg.name.text
         if policy.name == "Effect" and name == "check":
             check = check_effect(context, scope, owner, arg) if owner is not None else None
@@ -285,14 +287,14 @@ def _check_mixin(
     if alias is not None and not signature:
         _check_alias(context, node, owner, mixed)
     if alias is None:
-        args = _fitting(context, node, mixin, owner, args)
+        args = _fitting(context, node, mixin, owner, args, mixed)
     if alias is None and not signature:
         for argument in args:
             mixed.plain.setdefault(
                 argument.name, ir.Argument(argument.name, argument.value, "mixin")
             )
         return
-    mixin_id = f"{id}/with/{alias or mixin.name}"
+    mixin_id = f"{id}/with/{alias or len(mixed.mixins)}"
     context.place(mixin_id, node)
     mixed.mixins.append(ir.Mixin(mixin_id, mixin.qname, alias, args))
     if alias is not None:
@@ -305,6 +307,7 @@ def _fitting(
     mixin: FacetSymbol,
     owner: FacetSymbol | None,
     args: tuple[ir.Argument, ...],
+    mixed: Mixed,
 ) -> tuple[ir.Argument, ...]:
     """The arguments of a mixin without alias that can stand in for the owner's parameters."""
     result = []
@@ -314,6 +317,7 @@ def _fitting(
         if owner is None or param is None or _same_kind(param, mixin.params[name]):
             result.append(argument)
             continue
+        mixed.misfits.add(name)
         context.reporter.report(
             "AFL4008",
             context.span(node.call.target),

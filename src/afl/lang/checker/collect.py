@@ -124,7 +124,8 @@ def _resolve_uses(index: Index, unit: Unit) -> None:
             unit.uses.append(UseSymbol(node, name))
             continue
         unit.blind = True
-        guess = nearest(name, (n for n in index.namespaces if n != BUILTIN))
+        inner = sorted(n for n in index.namespaces if n.startswith(f"{name}."))
+        guess = inner[0] if inner else nearest(name, (n for n in index.namespaces if n != BUILTIN))
         suggestions = []
         if guess:
             suggestions.append(replace(unit.span(node.name), guess, f"did you mean `{guess}`?"))

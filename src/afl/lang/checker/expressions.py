@@ -21,6 +21,7 @@ from afl.ir.types import (
 )
 from afl.lang import tree
 from afl.lang.checker import operators
+from afl.lang.checker.constants import Impossible, NotConstant, evaluate
 from afl.lang.checker.facts import facts
 from afl.lang.checker.mismatch import report_mismatch, report_whole_step
 from afl.lang.checker.references import (
@@ -70,7 +71,24 @@ def check_value(
         return value, UNKNOWN
     if isinstance(target, FacetRef):
         _check_whole(context, scope, node)
+    if scope.constant:
+        check_constant(context, node, value)
     return value, type
+
+
+def check_constant(context: Context, node: tree.Expr, value: ir.Expr) -> None:
+    """Reports a constant that cannot be computed."""
+    try:
+        evaluate(value)
+    except NotConstant:
+        pass
+    except Impossible as error:
+        context.reporter.report(
+            "AFL2023",
+            context.span(node),
+            f"this constant cannot be computed: {error}",
+            str(error),
+        )
 
 
 def _accepts(context: Context, value: Type, target: Type) -> bool:

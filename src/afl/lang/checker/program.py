@@ -35,7 +35,8 @@ def check_files(files: Sequence[tree.File], reporter: Reporter) -> ir.Program:
     check_recursion(index, contexts)
     if not any(file.diagnostics for file in files):
         # what looks unused may be used in a part that could not be read
-        report_idle_steps(index, contexts)
+        if not any(diagnostic.is_error for diagnostic in reporter.diagnostics):
+            report_idle_steps(index, contexts)
         report_unneeded_uses(index)
         check_doc_tags(index)
     return _program(index, facets, schedules, places)

@@ -97,6 +97,10 @@ def _report_unknown_input(context: Context, scope: Scope, node: tree.InputRef) -
     if scope.step(name.text) is not None:
         hint = f"steps are read without `$.`: `{name.text}`"
         suggestions.append(replace(context.span(node), _path_text(node.path), hint))
+    elif name.text == "error" and scope.catch is not None:
+        suggestions.append(
+            replace(context.span(node), _path_text(node.path), "an error is read without `$.`")
+        )
     elif guess:
         suggestions.append(replace(span, guess, f"did you mean `$.{guess}`?"))
     owner = f"`{facet.name}`" if facet is not None else "this declaration"
@@ -147,6 +151,9 @@ def _check_step(
     if callee is None:
         return ir.StepValue(step.id, "step", "", ()), UNKNOWN
     if len(node.path) == 1:
+        if where is not None and _lacks_returns(callee, where):
+            _report_early_return(context, step, node.path[0], where)
+            return BAD
         whole: Type = (
             SchemaRef(callee.qname) if isinstance(callee, SchemaSymbol) else FacetRef(callee.qname)
         )
@@ -154,7 +161,12 @@ def _check_step(
     attribute = node.path[1]
     found = _attribute(callee, attribute.text)
     if attribute.text in step.aliases:
-        found = "mixin", FacetRef(step.aliases[attribute.text].qname)
+        mixin = step.aliases[attribute.text]
+        found = "mixin", FacetRef(mixin.qname)
+        if len(node.path) > 2 and node.path[2].text not in mixin.params:
+            # only what the call hands over: a mixin of a call does not run
+            _report_no_argument(context, mixin, node.path[2])
+            return BAD
     if found is None:
         report_unknown_attribute(context, callee, attribute, f"step `{step.name}`")
         return BAD
@@ -175,19 +187,31 @@ def _available(callee: FacetSymbol | SchemaSymbol, where: str) -> bool:
     return where == "body" and isinstance(callee, FacetSymbol) and callee.kind == "event"
 
 
-def _report_early_return(
-    context: Context, step: StepSymbol, attribute: tree.Name, where: str
-) -> None:
+def _lacks_returns(callee: FacetSymbol | SchemaSymbol, where: str) -> bool:
+    return (
+        isinstance(callee, FacetSymbol) and bool(callee.returns) and not _available(callee, where)
+    )
+
+
+def _report_early_return(context: Context, step: StepSymbol, name: tree.Name, where: str) -> None:
+    """`name` is the step itself or one of its returns."""
+    shown = step.name if name.text == step.name else f"{step.name}.{name.text}"
     if where == "catch":
+        message = f"`{shown}` does not exist here"
         note = f"`{step.name}` failed, or this catch would not run"
     else:
+        message = f"`{shown}` does not exist yet"
         note = f"the returns of `{step.name}` are what this body yields"
+    context.reporter.report("AFL3015", context.span(name), message, "no such result", notes=[note])
+
+
+def _report_no_argument(context: Context, mixin: FacetSymbol, name: tree.Name) -> None:
     context.reporter.report(
-        "AFL3015",
-        context.span(attribute),
-        f"`{step.name}.{attribute.text}` does not exist yet",
-        "read too early",
-        notes=[note],
+        "AFL1013",
+        context.span(name),
+        f"the mixin `{mixin.name}` has no parameter `{name.text}`",
+        "unknown attribute",
+        notes=["a mixin of a call only hands over its arguments; it does not run"],
     )
 
 
@@ -327,19 +351,39 @@ def _check_error(context: Context, scope: Scope, node: tree.NameRef) -> Typed:
     return ir.ErrorValue(scope.catch, name.text), STRING
 
 
+def report_unknown_step(
+    context: Context, scope: Scope, name: tree.Name, meant: list[Suggestion] | None = None
+) -> None:
+    """A step that does not exist, or that cannot be seen. `meant` is what may be put instead."""
+    span = context.span(name)
+    declared = context.declared.get(name.text)
+    if declared is not None:
+        context.reporter.report(
+            "AFL1016",
+            span,
+            f"step `{name.text}` cannot be seen from here",
+            "out of sight",
+            secondary=[Label(context.span(declared), "it is declared here")],
+            notes=[
+                "a step sees the steps of its own block, of the blocks around it, and of the plain "
+                "blocks of earlier clauses; not those inside a `foreach`, a `when`, a `catch` or "
+                "another step's body"
+            ],
+        )
+        return
+    if meant is None:
+        guess = nearest(name.text, scope.step_names())
+        meant = [replace(span, guess, f"did you mean `{guess}`?")] if guess else []
+    context.reporter.report(
+        "AFL1011", span, f"there is no step `{name.text}`", "unknown step", suggestions=meant
+    )
+
+
 def _report_unknown_step(context: Context, scope: Scope, node: tree.NameRef) -> None:
     name = node.path[0]
     span = context.span(name)
     text = name.text
-    if text == "error":
-        context.reporter.report(
-            "AFL3018",
-            span,
-            "there is no `error` here",
-            "only a catch has one",
-            suggestions=[advise("read `error.type` and `error.message` inside `catch { ... }`")],
-        )
-    elif is_input(scope, text):
+    if is_input(scope, text):
         context.reporter.report(
             "AFL1021",
             span,
@@ -347,27 +391,16 @@ def _report_unknown_step(context: Context, scope: Scope, node: tree.NameRef) -> 
             "`$.` is missing",
             suggestions=[replace(span, f"$.{text}", f"write `$.{text}`", safe=True)],
         )
-    elif text in context.declared:
+    elif text == "error":
         context.reporter.report(
-            "AFL1016",
+            "AFL3018",
             span,
-            f"step `{text}` cannot be seen from here",
-            "out of sight",
-            secondary=[Label(context.span(context.declared[text]), "it is declared here")],
-            notes=[
-                "a step sees the steps of its own block, of the blocks around it, and of the plain "
-                "blocks of earlier clauses; not those inside a `foreach`, a `when`, a `catch` or "
-                "another step's body"
-            ],
+            "there is no `error` here",
+            "only a catch has one",
+            suggestions=[advise("read `error.type` and `error.message` inside `catch { ... }`")],
         )
     else:
-        context.reporter.report(
-            "AFL1011",
-            span,
-            f"there is no step `{text}`",
-            "unknown step",
-            suggestions=_meant_instead(context, scope, node),
-        )
+        report_unknown_step(context, scope, name, _meant_instead(context, scope, node))
 
 
 def _meant_instead(context: Context, scope: Scope, node: tree.NameRef) -> list[Suggestion]:

@@ -3,7 +3,6 @@ signatures."""
 
 from __future__ import annotations
 
-from afl.ir import model as ir
 from afl.ir.types import (
     PRIMITIVES,
     STRING,
@@ -16,7 +15,6 @@ from afl.ir.types import (
     Type,
 )
 from afl.lang import tree
-from afl.lang.checker.constants import Impossible, NotConstant, evaluate
 from afl.lang.checker.expressions import check_value
 from afl.lang.checker.lookup import find
 from afl.lang.checker.scope import Context, Scope
@@ -225,22 +223,6 @@ def _check_defaults(index: Index, unit: Unit, params: dict[str, ParamSymbol], ow
         )
         if type != UNKNOWN:
             param.default = value
-            check_constant(context, param.node.default, value)
-
-
-def check_constant(context: Context, node: tree.Expr, value: ir.Expr) -> None:
-    """Reports a constant that cannot be computed."""
-    try:
-        evaluate(value)
-    except NotConstant:
-        pass
-    except Impossible as error:
-        context.reporter.report(
-            "AFL2023",
-            context.span(node),
-            f"this constant cannot be computed: {error}",
-            str(error),
-        )
 
 
 def _check_schema_cycles(index: Index) -> None:

@@ -58,6 +58,11 @@ class Yields:
 NOTHING = Yields()
 
 
+def misread(span: Span) -> Yields:
+    """What stands for a part that was reported: nobody is told what it does not yield."""
+    return Yields(some={_MISREAD: Given(span, single=False)})
+
+
 def together(context: Context, left: Yields, right: Yields) -> Yields:
     """Both parts run. A single value that both yield is a mistake; lists are joined."""
     if not right.some:
@@ -105,9 +110,8 @@ def check_yield(
         owner = _find_owner(context, scope, call)
         if owner is None:
             for arg in call.args:
-                check_expr(context, scope, arg.value)
-            misread = {_MISREAD: Given(context.span(call), single=False)}
-            result = together(context, result, Yields(some=misread))
+                check_expr(context, scope, arg.value, UNKNOWN)
+            result = together(context, result, misread(context.span(call)))
             continue
         args, yields = _check_target(context, scope, call, owner)
         targets.append(ir.YieldTarget(owner.id, args))
@@ -123,14 +127,14 @@ def _check_target(
     facet = owner.facet
     args: dict[str, ir.Argument] = {}
     some: dict[Key, Given] = {}
-    misread: dict[Key, Given] = {}
-    for arg in distinct_args(context, call):
+    unknown: dict[Key, Given] = {}
+    for arg in distinct_args(context, call.args):
         name = arg.name.text
         declared = facet.returns.get(name)
         if declared is None:
             _report_unknown_return(context, facet, arg)
-            check_expr(context, scope, arg.value)
-            misread[_MISREAD] = Given(context.span(arg), single=False)
+            check_expr(context, scope, arg.value, UNKNOWN)
+            unknown[_MISREAD] = Given(context.span(arg), single=False)
             continue
         typed = check_value(
             context,
@@ -148,7 +152,7 @@ def _check_target(
         if single and scope.foreach_depth > owner.foreach_depth:
             _report_single_in_foreach(context, arg, facet)
     ordered = tuple(args[name] for name in facet.returns if name in args)
-    return ordered, Yields(frozenset(some), some | misread)
+    return ordered, Yields(frozenset(some), some | unknown)
 
 
 def _report_single_in_foreach(context: Context, arg: tree.Arg, facet: FacetSymbol) -> None:

@@ -40,7 +40,7 @@ _ERRORS = {
     "AFL0107": "chained comparison",
     "AFL0108": "declaration outside a namespace",
     "AFL0109": "namespace inside a namespace",
-    "AFL0110": "too many problems",
+    "AFL0110": "too many errors",
     "AFL0111": "unknown entry in a prompt block",
     "AFL0112": "prompt entry given twice",
     # 10xx: names

@@ -1,4 +1,4 @@
-"""Diagnostics as data: what a renderer, an editor or a language model needs to know of a mistake."""
+"""Diagnostics as data: what a renderer, an editor or a language model must know of a mistake."""
 
 from __future__ import annotations
 

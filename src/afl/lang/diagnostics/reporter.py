@@ -24,16 +24,17 @@ class Enough(Exception):
 class Reporter:
     """Collects diagnostics. One cause is reported once: the same code at the same place is dropped.
 
-    A reporter with a limit takes that many and raises `Enough` when the last one has come.
+    A reporter with a limit takes that many errors and raises `Enough` when the last one has come.
     """
 
     limit: int | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    _errors: int = 0
     _seen: set[tuple[str, int, int, int]] = field(default_factory=set)
 
     @property
     def full(self) -> bool:
-        return self.limit is not None and len(self.diagnostics) >= self.limit
+        return self.limit is not None and self._errors >= self.limit
 
     def report(
         self,
@@ -50,28 +51,29 @@ class Reporter:
         if key in self._seen:
             return
         self._seen.add(key)
-        self.diagnostics.append(
-            Diagnostic(
-                code,
-                CODES[code].severity,
-                message,
-                Label(span, label),
-                tuple(secondary),
-                tuple(notes),
-                tuple(suggestions),
-            )
+        diagnostic = Diagnostic(
+            code,
+            CODES[code].severity,
+            message,
+            Label(span, label),
+            tuple(secondary),
+            tuple(notes),
+            tuple(suggestions),
         )
-        if self.full:
-            raise Enough
+        self.diagnostics.append(diagnostic)
+        if diagnostic.is_error:
+            self._errors += 1
+            if self.full:
+                raise Enough
 
     def close(self, span: Span) -> None:
         """After `Enough`: say that this is not all."""
         if self.full:
-            count, self.limit = len(self.diagnostics), None
+            self.limit = None
             self.report(
                 "AFL0110",
                 span,
-                f"{count} problems so far; the rest was not looked at",
+                f"{self._errors} errors so far; the rest was not looked at",
                 "stopped here",
                 suggestions=[advise("mend the first ones and check again")],
             )

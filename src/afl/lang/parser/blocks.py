@@ -289,12 +289,12 @@ def _parse_when(cursor: Cursor) -> When:
         if kind == "yield" or cursor.at_next_declaration():
             cursor.unclosed(opening)
             break
-        start = cursor.pos
+        before = cursor.pos
         try:
             cases.append(_parse_case(cursor))
         except Lost:
             cursor.skip_to(_CASE_STOPS)
-            if cursor.pos == start:
+            if cursor.pos == before:
                 cursor.take()
     cursor.leave()
     return When(start, cursor.end(), cases)

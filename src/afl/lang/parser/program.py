@@ -11,7 +11,7 @@ from afl.lang.source import Source
 from afl.lang.tokens import EOF, TokenStream
 from afl.lang.tree import Declaration, File, Namespace, Use
 
-#: After so many problems the rest of a file is left unread.
+#: After so many errors the rest of a file is left unread.
 MAX_ERRORS = 50
 
 
