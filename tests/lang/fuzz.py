@@ -174,7 +174,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.lang.fuzz", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--count", type=int, default=20_000, help="how many random inputs")
+    parser.add_argument("--count", type=int, default=100_000, help="how many random inputs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(

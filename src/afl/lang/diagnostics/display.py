@@ -28,6 +28,8 @@ def without_surrogates(text: str) -> str:
 
 def cells(text: str) -> tuple[list[str], list[int]]:
     """What to show for each character, and the cell where each begins; the last is the end."""
+    if text.isascii() and text.isprintable():
+        return list(text), list(range(len(text) + 1))
     pieces: list[str] = []
     columns = [0]
     column = 0

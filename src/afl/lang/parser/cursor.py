@@ -296,20 +296,27 @@ class Cursor:
     def skip_to(self, stops: frozenset[str]) -> None:
         """Move to a stop sign outside of any bracket opened on the way.
 
-        Or, if that comes first, to where a statement or declaration must begin.
+        Or, if that comes first, to where a statement or declaration must begin. What stands in braces
+        on the way belongs to what is skipped, its statements too.
         """
-        depth = 0
-        kinds = self.kinds
+        open_signs: list[str] = []
+        braces = 0
         while True:
-            kind = kinds[self.pos]
-            if self.at_new_start():
+            kind = self.kinds[self.pos]
+            if self.at_next_declaration() or (self.at_new_start() and not braces):
                 return
-            if depth == 0 and (kind in stops or kind == "}" or self.at_step_start()):
+            if not open_signs and (kind in stops or kind == "}" or self.at_step_start()):
                 return
             if kind in _OPENING:
-                depth += 1
-            elif kind in _CLOSING and depth:
-                depth -= 1
+                open_signs.append(kind)
+                braces += kind == "{"
+            elif kind in _CLOSING:
+                # a brace closes whatever was left open inside it
+                while open_signs:
+                    sign = open_signs.pop()
+                    braces -= sign == "{"
+                    if _OPENING[sign] == kind:
+                        break
             self.pos += 1
 
     def _is_label_use(self) -> bool:
