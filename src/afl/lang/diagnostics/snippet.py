@@ -11,6 +11,7 @@ and hangs below on a thread if it is not:
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -147,14 +148,17 @@ class _Window:
     def _cut(self, pieces: list[str]) -> str:
         left = self._left + (len(ELLIPSIS) if self._more_left else 0)
         right = self._right - (len(ELLIPSIS) if self._more_right else 0)
-        shown = [ELLIPSIS] if self._more_left else []
-        column = left
-        for piece, (start, end) in zip(pieces, pairwise(self._columns), strict=True):
-            # a character that is only half inside leaves blanks, so that the rest stays in place
-            if start >= left and end <= right:
-                shown += [" " * (start - column), piece]
-                column = end
-        return "".join([*shown, " " * (right - column), ELLIPSIS if self._more_right else ""])
+        # a character that is only half inside leaves blanks, so that the rest stays in place
+        first = bisect_left(self._columns, left)
+        last = max(first, bisect_right(self._columns, right) - 1)
+        shown = [
+            ELLIPSIS if self._more_left else "",
+            " " * (self._columns[first] - left),
+            *pieces[first:last],
+            " " * (right - self._columns[last]),
+            ELLIPSIS if self._more_right else "",
+        ]
+        return "".join(shown)
 
 
 def _draw_marks(placed: list[_Placed]) -> list[Row]:

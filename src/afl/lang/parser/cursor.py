@@ -296,8 +296,8 @@ class Cursor:
     def skip_to(self, stops: frozenset[str]) -> None:
         """Move to a stop sign outside of any bracket opened on the way.
 
-        Or, if that comes first, to where a statement or declaration must begin. What stands in braces
-        on the way belongs to what is skipped, its statements too.
+        Or, if that comes first, to where a statement or declaration must begin. What stands in
+        braces on the way belongs to what is skipped, its statements too.
         """
         open_signs: list[str] = []
         braces = 0
