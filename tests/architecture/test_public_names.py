@@ -17,6 +17,8 @@ PUBLIC = {
         "format_duration",
         "parse_duration",
     ],
+    "afl.lang.api": ["Compilation", "compile_files", "compile_sources", "parse"],
+    "afl.lang.formatter": ["FormatResult", "format_file", "format_source"],
 }
 
 

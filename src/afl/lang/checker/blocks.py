@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from graphlib import CycleError, TopologicalSorter
 
 from afl.ir import model as ir
-from afl.ir.types import INT, JSON, FacetRef, ListOf, Type
+from afl.ir.types import JSON, ListOf
 from afl.lang import tree
 from afl.lang.checker.calls import check_call, check_mixins, distinct_args
-from afl.lang.checker.constants import boolean, number
+from afl.lang.checker.cases import check_default, check_reachable
+from afl.lang.checker.cycles import check_cycles
 from afl.lang.checker.expressions import (
     check_condition,
-    check_constant,
     check_expr,
     check_value,
 )
 from afl.lang.checker.facts import NO_FACTS, facts
+from afl.lang.checker.foreach import check_foreach
 from afl.lang.checker.lookup import find_callable
-from afl.lang.checker.mismatch import report_whole_step
 from afl.lang.checker.references import report_unknown_step
-from afl.lang.checker.scope import CallSite, Context, Owner, Scope, StepSymbol, Variable
+from afl.lang.checker.scope import CallSite, Context, Owner, Scope, StepSymbol
 from afl.lang.checker.scripts import check_results, check_script
 from afl.lang.checker.symbols import FacetSymbol, SchemaSymbol
-from afl.lang.checker.types import UNKNOWN, bare, is_dynamic, may_be_null, show
+from afl.lang.checker.types import UNKNOWN, bare, may_be_null
 from afl.lang.checker.yields import (
     NOTHING,
     Given,
@@ -38,9 +36,6 @@ from afl.lang.checker.yields import (
 )
 from afl.lang.diagnostics.model import Label
 from afl.lang.diagnostics.reporter import advise
-
-#: A circle of more steps than this is not shown whole.
-_MOST_LINKS = 6
 
 
 def check_clauses(
@@ -69,7 +64,7 @@ def _check_clause(
     body: ir.Block | ir.When | ir.Script
     inside = scope
     if clause.foreach is not None:
-        foreach, inside = _check_foreach(context, scope, clause.foreach, id)
+        foreach, inside = check_foreach(context, scope, clause.foreach, id)
         context.conditional += 1
     steps: dict[str, StepSymbol] = {}
     match clause.body:
@@ -92,70 +87,6 @@ def _check_clause(
     return ir.Clause(id, foreach, body, catch, needs), yields, steps
 
 
-def _check_foreach(
-    context: Context, scope: Scope, node: tree.Foreach, id: str
-) -> tuple[ir.Foreach, Scope]:
-    iterable, type = check_expr(context, scope, node.iterable)
-    element: Type = UNKNOWN
-    if isinstance(type, ListOf):
-        element = type.of
-    elif is_dynamic(type):
-        element = type
-    elif isinstance(type, FacetRef):
-        message = "foreach goes over a list, and this is a whole step"
-        report_whole_step(context, node.iterable, type, message, ListOf(UNKNOWN))
-    else:
-        context.reporter.report(
-            "AFL2008",
-            context.span(node.iterable),
-            f"foreach goes over a list, not over `{show(type)}`",
-            f"this is `{show(type)}`",
-            suggestions=[advise("give a default with `?? []`")] if may_be_null(type) else [],
-        )
-    if iterable == ir.ListExpr(()):
-        context.reporter.report(
-            "AFL3010", context.span(node.iterable), "this list is empty, so nothing runs", "empty"
-        )
-    limit: ir.Expr | None = None
-    if node.limit is not None:
-        limit, _ = check_value(context, scope, node.limit, INT, "the limit of a foreach")
-        check_constant(context, node.limit, limit)
-        value = number(limit)
-        if value is not None and value < 1:
-            context.reporter.report(
-                "AFL2022",
-                context.span(node.limit),
-                "the limit of a foreach is at least 1",
-                "nothing would ever run",
-            )
-    name = node.variable.text
-    _check_hiding(context, scope, node.variable)
-    return (
-        ir.Foreach(name, iterable, limit),
-        scope.in_foreach(name, Variable(id, element)),
-    )
-
-
-def _check_hiding(context: Context, scope: Scope, name: tree.Name) -> None:
-    facet = scope.facet
-    first: tree.Node | None = None
-    if facet is not None and name.text in facet.params:
-        first = facet.params[name.text].node.name
-    elif facet is not None:
-        aliases = (mixin.node.alias for mixin in facet.mixins)
-        first = next((alias for alias in aliases if alias and alias.text == name.text), None)
-    if first is not None or name.text in scope.variables:
-        secondary = [Label(context.span(first), "the input")] if first is not None else []
-        context.reporter.report(
-            "AFL1017",
-            context.span(name),
-            f"`{name.text}` hides the input `$.{name.text}`",
-            "already an input",
-            secondary=secondary,
-            suggestions=[advise("choose another name for the foreach variable")],
-        )
-
-
 def _check_when(
     context: Context, scope: Scope, node: tree.When, path: str
 ) -> tuple[ir.When, Yields]:
@@ -173,7 +104,7 @@ def _check_when(
             when_true, when_false = facts(case.condition)
             body_scope = place.with_facts(when_true)
             known = known | when_false
-        decided = _check_reachable(context, case, condition, conditions, decided)
+        decided = check_reachable(context, case, condition, conditions, decided)
         id = f"{path}/case-{position}"
         context.place(id, case)
         context.conditional += 1
@@ -181,61 +112,10 @@ def _check_when(
         context.conditional -= 1
         cases.append(ir.Case(id, condition, block))
         parts.append(yields)
-    _check_default(context, node)
+    check_default(context, node)
     if not cases:
         return ir.When(()), misread(context.span(node))
     return ir.When(tuple(cases)), either(parts)
-
-
-def _check_reachable(
-    context: Context,
-    case: tree.Case,
-    condition: ir.Expr | None,
-    conditions: set[ir.Expr],
-    decided: bool,
-) -> bool:
-    """Warns of a case that cannot run. Answers whether this one always does when it is reached."""
-    if condition is None:
-        return decided
-    value = boolean(condition)
-    if decided or value is False or condition in conditions:
-        reason = (
-            "an earlier case is always true"
-            if decided
-            else "its condition is always false"
-            if value is False
-            else "an earlier case has the same condition"
-        )
-        context.reporter.report(
-            "AFL3010",
-            context.span(case.condition or case),
-            f"this case never runs: {reason}",
-            "never runs",
-        )
-    conditions.add(condition)
-    return decided or value is True
-
-
-def _check_default(context: Context, node: tree.When) -> None:
-    defaults = [case for case in node.cases if case.condition is None]
-    if not defaults:
-        context.reporter.report(
-            "AFL3011",
-            context.unit.source.span(node.start, node.start + len("when")),
-            "this `when` does not say what happens otherwise",
-            "no default case",
-            suggestions=[
-                advise("add `case _ => { ... }` as the last case; its block may be empty")
-            ],
-        )
-    elif len(defaults) > 1 or node.cases[-1].condition is not None:
-        wrong = defaults[1] if len(defaults) > 1 else defaults[0]
-        context.reporter.report(
-            "AFL3012",
-            context.unit.source.span(wrong.start, wrong.block.start),
-            "`case _` takes everything, so it must be the last case, and the only default",
-            "later cases would never run" if len(defaults) == 1 else "second default",
-        )
 
 
 def _check_script_clause(
@@ -304,7 +184,7 @@ def check_block(
                 statements.append(_check_sys(context, scope, statement, path, counts))
                 part = NOTHING
         yields = together(context, yields, part)
-    _check_cycles(context, scope, waits)
+    check_cycles(context, scope, waits)
     return ir.Block(tuple(statements)), yields
 
 
@@ -505,45 +385,3 @@ def _check_sys(
         value, _ = check_value(context, scope, arg.value, JSON, f"`{arg.name.text}` of a log")
         args.append(ir.Argument(arg.name.text, value))
     return ir.Log(id, tuple(args), tuple(context.close_needs().direct))
-
-
-def _looks_ahead(graph: dict[str, set[str]]) -> bool:
-    """Whether a step waits for a later one; without that there is no circle."""
-    before: set[str] = set()
-    for id, needs in graph.items():
-        if not needs <= before:
-            return True
-        before.add(id)
-    return False
-
-
-def _check_cycles(context: Context, scope: Scope, waits: dict[str, set[str]]) -> None:
-    """Reports steps of one block that wait for each other, through their bodies or not."""
-    graph = {
-        id: {need for need in needs if need in waits and need != id} for id, needs in waits.items()
-    }
-    if not _looks_ahead(graph):
-        return
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        cycle: list[str] = list(reversed(error.args[1]))
-        by_id = {step.id: step for step in scope.steps.values()}
-        names = [by_id[id].name for id in cycle]
-        first = min(range(len(cycle) - 1), key=lambda i: by_id[cycle[i]].node.start)
-        names = names[first:-1] + names[: first + 1]
-        links = [f"`{a}` for `{b}`" for a, b in itertools.pairwise(names)]
-        if len(links) > _MOST_LINKS:
-            links[_MOST_LINKS - 2 : -1] = ["..."]
-        way = ", ".join(links)
-        context.reporter.report(
-            "AFL3007",
-            context.span(by_id[cycle[first]].node.name),
-            f"these steps wait for each other: {way}",
-            "would never start",
-            secondary=[
-                Label(context.span(by_id[id].node.name), "and this one")
-                for id in list(dict.fromkeys(cycle))[:_MOST_LINKS]
-                if id != cycle[first]
-            ],
-        )
