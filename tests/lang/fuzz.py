@@ -108,15 +108,15 @@ def try_input(name: str, kind: str, files: list[SourceText]) -> Result:
     """Runs one input; an exception or too much time is a failure."""
     result = Result(inputs=1, by_kind=Counter({kind: 1}))
     seconds = 0.0
-    # a busy machine can make anything slow once
+    # the processor's time, not the clock's: others use this machine too
     for _ in range(2):
-        start = time.perf_counter()
+        start = time.thread_time()
         try:
             program, diagnostics = run_front_end(files)
         except Exception:  # noqa: BLE001  # any exception is what we are looking for
             result.failures.append((name, traceback.format_exc(limit=-6)))
             return result
-        seconds = time.perf_counter() - start
+        seconds = time.thread_time() - start
         if seconds <= LIMIT_SECONDS:
             break
     else:

@@ -136,3 +136,11 @@ def test_a_broken_file_does_not_hide_mistakes_in_another() -> None:
     compilation = compile_sources([("a.afl", first), ("b.afl", second)])
     assert codes(compilation) == ["AFL0101", "AFL2004"]
     assert [d.primary.span.source.name for d in compilation.diagnostics] == ["a.afl", "b.afl"]
+
+
+def test_getting_lost_does_not_use_up_the_nesting() -> None:
+    # thirty damaged arguments, each lost two levels down
+    steps = [f"s{i} = Ship(id = ((1 + ), weight = 1.0)" for i in range(30)]
+    found = codes(compile_body(workflow(*steps)))
+    assert set(found) == {"AFL0101"}
+    assert len(found) == 30

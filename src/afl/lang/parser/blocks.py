@@ -35,11 +35,6 @@ _CASE_STOPS = frozenset({"}", "case"})
 
 def parse_call(cursor: Cursor) -> Call:
     target = cursor.expect_qname("the name of a facet")
-    return parse_call_of(cursor, target)
-
-
-def parse_call_of(cursor: Cursor, target: Name) -> Call:
-    """The arguments of a call whose target has been read."""
     losses = cursor.losses
     cursor.expect("(", "and arguments")
     args = parse_args(cursor)
@@ -59,7 +54,7 @@ def parse_args(cursor: Cursor) -> list[Arg]:
             arg = _parse_arg(cursor)
             if arg is not None:
                 args.append(arg)
-            end_of_item(cursor, opening, ")")
+            end_of_item(cursor, ")")
         except Lost:
             cursor.skip_to(_LIST_STOPS)
             if not cursor.accept(",") and cursor.kinds[cursor.pos] != ")":
@@ -69,7 +64,7 @@ def parse_args(cursor: Cursor) -> list[Arg]:
     return args
 
 
-def end_of_item(cursor: Cursor, opening: int, closing: str) -> None:
+def end_of_item(cursor: Cursor, closing: str) -> None:
     """A comma after an element, unless the list ends. A forgotten one is reported, not fatal."""
     kind = cursor.kinds[cursor.pos]
     if kind == ",":
@@ -113,7 +108,7 @@ def _parse_arg(cursor: Cursor) -> Arg | None:
         except Lost:
             # the name counts as given, so that nobody is told that it is missing
             start = cursor.starts[cursor.pos]
-            cursor.skip_to(_LIST_STOPS)
+            cursor.skip_to(_LIST_STOPS, since=index)
             value = BadExpr(start, max(start, cursor.end()))
         return Arg(name.start, value.end, name, value)
     value = parse_expr(cursor)
@@ -139,29 +134,30 @@ def parse_mixins(cursor: Cursor) -> list[Mixin]:
 
 
 def parse_block(cursor: Cursor) -> Block:
-    cursor.enter(2)
-    opening = cursor.expect("{", "and a block")
-    statements: list[Statement] = []
-    while True:
-        kind = cursor.kinds[cursor.pos]
-        if kind == "}":
-            cursor.take()
-            break
-        if kind == ";":
-            cursor.take()
-            continue
-        if cursor.at_next_declaration():
-            cursor.unclosed(opening)
-            break
-        start = cursor.pos
-        try:
-            _parse_statement(cursor, statements)
-        except Lost:
-            cursor.skip_to(_BLOCK_STOPS)
-            if cursor.pos == start:
-                cursor.take()
-    cursor.leave(2)
+    with cursor.nesting(2):
+        opening = cursor.expect("{", "and a block")
+        statements: list[Statement] = []
+        while not _at_end_of_block(cursor, opening):
+            start = cursor.pos
+            try:
+                _parse_statement(cursor, statements)
+            except Lost:
+                cursor.skip_to(_BLOCK_STOPS)
+                if cursor.pos == start:
+                    cursor.take()
     return Block(cursor.starts[opening], cursor.end(), statements)
+
+
+def _at_end_of_block(cursor: Cursor, opening: int) -> bool:
+    """Takes the closing brace, and semicolons before it. A brace that is missing is reported."""
+    while cursor.accept(";"):
+        pass
+    if cursor.accept("}"):
+        return True
+    if cursor.at_next_declaration():
+        cursor.unclosed(opening)
+        return True
+    return False
 
 
 def _parse_statement(cursor: Cursor, statements: list[Statement]) -> None:
@@ -170,11 +166,11 @@ def _parse_statement(cursor: Cursor, statements: list[Statement]) -> None:
     if kind == "yield":
         statements.append(_parse_yield(cursor))
         return
-    following = cursor.kinds[min(cursor.pos + 1, len(cursor.kinds) - 1)]
+    following = cursor.kinds[cursor.pos + 1]
     if kind == WORD and following == "." and cursor.at_word("sys"):
         statements.append(_parse_sys(cursor))
         return
-    if following == "=" and (cursor.at_label()):
+    if following == "=" and cursor.at_label():
         _parse_step(cursor, statements)
         return
     if kind == WORD and following in ("(", "."):
@@ -275,28 +271,20 @@ def _parse_foreach(cursor: Cursor) -> Foreach:
 
 def _parse_when(cursor: Cursor) -> When:
     start = cursor.starts[cursor.take()]
-    cursor.enter()
-    opening = cursor.expect("{", "and cases")
     cases = []
-    while True:
-        kind = cursor.kinds[cursor.pos]
-        if kind == "}":
-            cursor.take()
-            break
-        if kind == ";":
-            cursor.take()
-            continue
-        if kind == "yield" or cursor.at_next_declaration():
-            cursor.unclosed(opening)
-            break
-        before = cursor.pos
-        try:
-            cases.append(_parse_case(cursor))
-        except Lost:
-            cursor.skip_to(_CASE_STOPS)
-            if cursor.pos == before:
-                cursor.take()
-    cursor.leave()
+    with cursor.nesting():
+        opening = cursor.expect("{", "and cases")
+        while not _at_end_of_block(cursor, opening):
+            if cursor.kinds[cursor.pos] == "yield":
+                cursor.unclosed(opening)
+                break
+            before = cursor.pos
+            try:
+                cases.append(_parse_case(cursor))
+            except Lost:
+                cursor.skip_to(_CASE_STOPS)
+                if cursor.pos == before:
+                    cursor.take()
     return When(start, cursor.end(), cases)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from afl.lang.diagnostics.model import Label, Suggestion
 from afl.lang.diagnostics.reporter import Enough, Reporter, advise, replace
 from afl.lang.source import Span
@@ -142,10 +145,25 @@ class Cursor:
 
     # Nesting
 
-    def enter(self, levels: int = 1) -> None:
+    def enter(self) -> None:
+        """One level down. Whoever enters must leave, also when lost: `try` and `finally`."""
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            self._too_deep()
+
+    def leave(self) -> None:
+        self.depth -= 1
+
+    @contextmanager
+    def nesting(self, levels: int = 1) -> Iterator[None]:
+        """Some levels down, where speed does not matter. A block counts for two."""
         self.depth += levels
         if self.depth > MAX_NESTING:
             self._too_deep()
+        try:
+            yield
+        finally:
+            self.depth -= levels
 
     def grow(self, height: int) -> None:
         """An expression of the given height was put into another one.
@@ -167,9 +185,6 @@ class Cursor:
             suggestions=[advise("move the inner part into a facet or a step of its own")],
         )
         raise Enough
-
-    def leave(self, levels: int = 1) -> None:
-        self.depth -= levels
 
     # Complaining
 
@@ -293,30 +308,22 @@ class Cursor:
 
     # Finding the way again
 
-    def skip_to(self, stops: frozenset[str]) -> None:
-        """Move to a stop sign outside of any bracket opened on the way.
+    def skip_to(self, stops: frozenset[str], since: int | None = None) -> None:
+        """Move to a stop sign outside of any bracket opened on the way, or since a token before.
 
         Or, if that comes first, to where a statement or declaration must begin. What stands in
         braces on the way belongs to what is skipped, its statements too.
         """
-        open_signs: list[str] = []
-        braces = 0
+        signs: list[str] = []
+        for kind in self.kinds[since : self.pos] if since is not None else ():
+            _track(signs, kind)
         while True:
             kind = self.kinds[self.pos]
-            if self.at_next_declaration() or (self.at_new_start() and not braces):
+            if self.at_next_declaration() or (self.at_new_start() and "{" not in signs):
                 return
-            if not open_signs and (kind in stops or kind == "}" or self.at_step_start()):
+            if not signs and (kind in stops or kind == "}" or self.at_step_start()):
                 return
-            if kind in _OPENING:
-                open_signs.append(kind)
-                braces += kind == "{"
-            elif kind in _CLOSING:
-                # a brace closes whatever was left open inside it
-                while open_signs:
-                    sign = open_signs.pop()
-                    braces -= sign == "{"
-                    if _OPENING[sign] == kind:
-                        break
+            _track(signs, kind)
             self.pos += 1
 
     def _is_label_use(self) -> bool:
@@ -365,3 +372,14 @@ class Cursor:
             return False
         following = self.kinds[self.pos + 1]
         return following == "=" or (following == "." and self.at_word("sys"))
+
+
+def _track(signs: list[str], kind: str) -> None:
+    """Keeps a list of the brackets that are open. A brace closes what was left open inside it."""
+    if kind in _OPENING:
+        # far more than anybody opens: what follows is noise, and a longer list would only cost time
+        if len(signs) < MAX_NESTING:
+            signs.append(kind)
+    elif kind in _CLOSING:
+        while signs and _OPENING[signs.pop()] != kind:
+            pass

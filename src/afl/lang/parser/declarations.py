@@ -151,7 +151,7 @@ def parse_params(cursor: Cursor, opening: int, closing: str) -> list[Param]:
         complaints = len(cursor.reporter.diagnostics)
         try:
             params.append(_parse_param(cursor, stops))
-            end_of_item(cursor, opening, closing)
+            end_of_item(cursor, closing)
         except Lost:
             cursor.skip_to(stops)
             if not cursor.accept(",") and cursor.kinds[cursor.pos] != closing:
@@ -224,7 +224,6 @@ def _expect_string(cursor: Cursor, what: str) -> StringLit:
 
 def _parse_prompt(cursor: Cursor) -> Prompt:
     start = cursor.starts[cursor.take()]
-    cursor.enter()
     opening = cursor.take()
     entries: list[PromptEntry] = []
     while not cursor.accept("}"):
@@ -240,7 +239,6 @@ def _parse_prompt(cursor: Cursor) -> Prompt:
             continue
         if entry is not None:
             _add_entry(cursor, entries, entry)
-    cursor.leave()
     return Prompt(start, cursor.end(), entries)
 
 

@@ -60,16 +60,18 @@ _FOREIGN_WORDS = {"True": "true", "False": "false", "None": "null", "nil": "null
 def parse_expr(cursor: Cursor, level: int = 0) -> Expr:
     """An expression whose operators bind at least as strongly as `level`."""
     cursor.enter()
-    left = _parse_unary(cursor)
-    while True:
-        found = _operator_level(cursor)
-        if found is None or found < level:
-            cursor.leave()
-            return left
-        if found == _COMPARISON:
-            left = _parse_comparison(cursor, left)
-        else:
-            left = _parse_chain(cursor, left, found)
+    try:
+        left = _parse_unary(cursor)
+        while True:
+            found = _operator_level(cursor)
+            if found is None or found < level:
+                return left
+            if found == _COMPARISON:
+                left = _parse_comparison(cursor, left)
+            else:
+                left = _parse_chain(cursor, left, found)
+    finally:
+        cursor.leave()
 
 
 def _operator_level(cursor: Cursor) -> int | None:
@@ -124,10 +126,9 @@ def _parse_unary(cursor: Cursor) -> Expr:
     kind = cursor.kinds[cursor.pos]
     if kind == "-" or kind == "!":
         index = cursor.take()
-        cursor.enter()
-        operand = _parse_unary(cursor)
+        with cursor.nesting():
+            operand = _parse_unary(cursor)
         cursor.grow(cursor.height)
-        cursor.leave()
         return Unary(cursor.starts[index], operand.end, kind, operand)
     return _parse_postfix(cursor)
 
@@ -317,11 +318,10 @@ def _parse_map(cursor: Cursor) -> Expr:
 
 
 def parse_type(cursor: Cursor) -> TypeNode:
-    cursor.enter()
-    result = _parse_simple_type(cursor)
+    with cursor.nesting():
+        result = _parse_simple_type(cursor)
     if cursor.accept("?"):
-        result = OptionalType(result.start, cursor.end(), result)
-    cursor.leave()
+        return OptionalType(result.start, cursor.end(), result)
     return result
 
 
