@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test fmt docs fuzz-lang bench-lang lock clean
+.PHONY: help setup check test fmt docs conformance sim chaos-kernel fuzz-lang bench-lang bench-kernel lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,11 +36,24 @@ fmt: $(INSTALLED) ## Format the code and apply the safe fixes of the linter
 docs: $(INSTALLED) ## Run every code block and follow every link of the documentation
 	$(BIN)/pytest tests/architecture/test_docs_run.py tests/architecture/test_links.py
 
+conformance: $(INSTALLED) ## Judge the stores of the kernel: the suite and the random games
+	$(BIN)/pytest tests/kernel -k "conformance or machine"
+
+N ?= 10000
+sim: $(INSTALLED) ## Simulate the kernel under faults; N=100000 plays more schedules
+	$(BIN)/python -m tests.sim --schedules $(N)
+
+chaos-kernel: $(INSTALLED) ## Kill, stop and restart what the kernel runs on, and judge the outcome
+	$(BIN)/python -m tests.chaos.kernel
+
 fuzz-lang: $(INSTALLED) ## Throw generated and broken programs at the compiler
 	$(BIN)/python -m tests.lang.fuzz
 
 bench-lang: $(INSTALLED) ## Measure the compiler
 	$(BIN)/python -m bench.lang
+
+bench-kernel: $(INSTALLED) ## Compare the kernel on PostgreSQL with PostgreSQL itself
+	$(BIN)/python -m bench.kernel
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"

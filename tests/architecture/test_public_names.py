@@ -17,8 +17,10 @@ PUBLIC = {
         "format_duration",
         "parse_duration",
     ],
+    "afl.kernel.memory": ["MemoryStore"],
     "afl.lang.api": ["Compilation", "compile_files", "compile_sources", "parse"],
     "afl.lang.formatter": ["FormatResult", "format_file", "format_source"],
+    "afl.testing": ["SequentialIds", "VirtualClock"],
 }
 
 

@@ -53,7 +53,7 @@ def test_debug_is_a_flag(value: str, debug: bool) -> None:
         ({"AFL_COLOUR": "never"}, "There is no setting AFL_COLOUR. Did you mean AFL_COLOR?"),
         (
             {"AFL_ZZZ": "1"},
-            "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG.",
+            "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG, AFL_DATABASE_URL.",
         ),
         (
             {"AFL_DEBGU": "1", "AFL_COLORS": ""},
@@ -81,6 +81,14 @@ def test_load_reads_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("AFL_COLOR", "always")
     monkeypatch.setenv("AFL_DEBUG", "yes")
     assert Settings.load() == Settings(color=ColorMode.ALWAYS, debug=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("postgresql://db/afl", "postgresql://db/afl"), ("", None)]
+)
+def test_the_database_is_what_is_set(value: str, expected: str | None) -> None:
+    assert Settings.from_env({"AFL_DATABASE_URL": value}).database_url == expected
+    assert Settings.from_env({}).database_url is None
 
 
 def test_settings_do_not_change() -> None:

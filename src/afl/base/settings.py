@@ -3,6 +3,8 @@
     AFL_COLOR   auto (the default), always or never: colour in the output of commands
     NO_COLOR    anything but empty turns colour off, unless AFL_COLOR is always
     AFL_DEBUG   1, true, yes or on: show tracebacks; 0, false, no or off (the default): do not
+    AFL_DATABASE_URL
+                the PostgreSQL database that keeps the work, such as postgresql://host/name
 
 A variable that is set but empty counts as not set. Any other name that starts with `AFL_` is an
 error: a misspelt setting that is silently ignored costs an evening.
@@ -22,7 +24,7 @@ from afl.base.errors import ConfigError
 __all__ = ["ColorMode", "Settings"]
 
 _PREFIX = "AFL_"
-_KNOWN = ("AFL_COLOR", "AFL_DEBUG")
+_KNOWN = ("AFL_COLOR", "AFL_DEBUG", "AFL_DATABASE_URL")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 
@@ -41,6 +43,7 @@ class Settings:
 
     color: ColorMode = ColorMode.AUTO
     debug: bool = False
+    database_url: str | None = None
 
     @classmethod
     def load(cls) -> Self:
@@ -55,7 +58,11 @@ class Settings:
             ConfigError: a name or a value is unknown; the message names it and suggests another.
         """
         _refuse_unknown(environ)
-        return cls(color=_color(environ), debug=_flag(environ, "AFL_DEBUG"))
+        return cls(
+            color=_color(environ),
+            debug=_flag(environ, "AFL_DEBUG"),
+            database_url=environ.get("AFL_DATABASE_URL") or None,
+        )
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:

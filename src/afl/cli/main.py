@@ -23,6 +23,7 @@ ENTRIES = {
     "graph": Entry(f"{_COMMANDS}.graph", "Draw the steps of a workflow."),
     "doc": Entry(f"{_COMMANDS}.doc", "Write a catalogue of what AFL sources declare."),
     "explain": Entry(f"{_COMMANDS}.explain", "Explain a diagnostic code."),
+    "db": Entry(f"{_COMMANDS}.db", "Look after the database of AgentFlow."),
     "version": Entry(f"{_COMMANDS}.version", "Show the versions of AgentFlow and its parts."),
 }
 

@@ -1,0 +1,86 @@
+"""Which tasks a worker gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from afl.kernel import rules
+from afl.kernel.errors import NotFound
+from afl.kernel.memory.copies import call_out, task_out
+from afl.kernel.memory.heap import KeyedHeap
+from afl.kernel.memory.rows import Rows
+from afl.kernel.memory.transitions import take
+from afl.kernel.model import Claim, ClaimRequest, State, Task, TaskId
+from afl.kernel.rules import ClaimKey
+
+
+def claim(rows: Rows, request: ClaimRequest) -> list[Claim]:
+    if not may_claim(rows, request):
+        raise NotFound(f"there is no live worker {request.worker}; register it before it claims")
+    if taken := taken_by_token(rows, request):
+        return [claim_out(rows, task) for task in taken]
+    rows.offer_due()
+    heaps = _heaps(rows, request)
+    claims: list[Claim] = []
+    while len(claims) < request.n and (first := _first(heaps)) is not None:
+        task = take(rows, rows.tasks[first], request.worker, request.token)
+        claims.append(claim_out(rows, task))
+    return claims
+
+
+def claim_eagerly(rows: Rows, request: ClaimRequest, callees: Iterable[TaskId]) -> list[Claim]:
+    """Takes those of the new callees that fit, as if they had been claimed right away."""
+    if not may_claim(rows, request):
+        return []
+    fitting = [
+        task
+        for task in (rows.tasks[callee] for callee in callees)
+        if task.state is State.READY
+        and task.run_at <= rows.now
+        and task.list in request.lists
+        and rules.serves(request.names, task.name)
+    ]
+    fitting.sort(key=lambda task: rules.claim_key(task.priority, task.run_at, task.id))
+    return [
+        claim_out(rows, take(rows, task, request.worker, request.token))
+        for task in fitting[: max(request.n, 0)]
+    ]
+
+
+def may_claim(rows: Rows, request: ClaimRequest) -> bool:
+    worker = rows.workers.get(request.worker)
+    return worker is not None and rules.is_live(worker, rows.now)
+
+
+def taken_by_token(rows: Rows, request: ClaimRequest) -> list[Task]:
+    """What an earlier request with the same token took and the worker still holds, in the order of
+    the fences."""
+    if request.token is None:
+        return []
+    taken = rows.by_token.get((request.worker, request.token), ())
+    return sorted((rows.tasks[task] for task in taken), key=lambda task: task.fence or 0)
+
+
+def claim_out(rows: Rows, task: Task) -> Claim:
+    assert task.fence is not None
+    replies = tuple(call_out(call) for call in rows.replies_of(task.id))
+    return Claim(task_out(task), task.fence, replies)
+
+
+_Heap = KeyedHeap[TaskId, ClaimKey]
+
+
+def _heaps(rows: Rows, request: ClaimRequest) -> list[_Heap]:
+    """The ready tasks that fit, one heap for each full name."""
+    full_names = {
+        (list_, full)
+        for list_ in request.lists
+        for name in request.names
+        for full in ((name,) if "." in name else rows.full_names.get((list_, name), ()))
+    }
+    return [rows.ready[key] for key in full_names if rows.ready.get(key)]
+
+
+def _first(heaps: list[_Heap]) -> TaskId | None:
+    firsts = [first for heap in heaps if (first := heap.first()) is not None]
+    return min(firsts)[1] if firsts else None

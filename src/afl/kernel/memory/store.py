@@ -1,0 +1,175 @@
+"""The memory store: its transactions, and what can be read from it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from datetime import timedelta
+
+from afl.kernel import rules
+from afl.kernel.errors import BadRequest
+from afl.kernel.memory.copies import call_out, entry_out, task_out
+from afl.kernel.memory.core import Core
+from afl.kernel.memory.queue import MemoryTaskQueue
+from afl.kernel.memory.shelves import MemoryCards, MemoryLocks, MemoryWorkers
+from afl.kernel.memory.transitions import make_root
+from afl.kernel.model import (
+    Call,
+    CallId,
+    OutboxEntry,
+    Outcome,
+    Reason,
+    RunId,
+    State,
+    Task,
+    TaskId,
+    TaskSpec,
+)
+
+
+class MemoryQueries(Core):
+    """See `port.Queries` for what each method promises."""
+
+    def get_task(self, task: TaskId) -> Task | None:
+        with self._lock:
+            row = self._rows.tasks.get(task)
+            return None if row is None else task_out(row)
+
+    def get_call(self, call: CallId) -> Call | None:
+        with self._lock:
+            row = self._rows.calls.get(call)
+            return None if row is None else call_out(row)
+
+    def calls_of(self, caller: TaskId) -> list[Call]:
+        with self._lock:
+            calls = self._rows.calls_of.get(caller, {})
+            return [call_out(self._rows.calls[call]) for call in calls.values()]
+
+    def find_tasks(
+        self,
+        *,
+        run: RunId | None = None,
+        state: State | None = None,
+        outcome: Outcome | None = None,
+        dead: bool | None = None,
+        after: TaskId | None = None,
+        limit: int = 100,
+    ) -> list[Task]:
+        with self._lock:
+            rows = self._rows
+            candidates = rows.tasks.keys() if run is None else rows.runs.get(run, set())
+            found: list[Task] = []
+            for task in map(rows.tasks.__getitem__, sorted(candidates)):
+                if len(found) >= limit:
+                    break
+                if (
+                    (after is None or task.id > after)
+                    and (state is None or task.state is state)
+                    and (outcome is None or task.outcome is outcome)
+                    and (dead is None or task.dead is dead)
+                ):
+                    found.append(task_out(task))
+            return found
+
+    def why(self, task: TaskId) -> Reason | None:
+        with self._transaction as rows:
+            row = self._task(task)
+            lane = None if row.lane is None else rows.lanes.get((row.tenant, row.lane))
+            return rules.present_reason(
+                row,
+                now=rows.now,
+                served=any(rules.worker_serves(w, row, rows.now) for w in rows.workers.values()),
+                holder=None if lane is None else lane.holder,
+                first_open=rows.first_open(task),
+            )
+
+
+class MemoryDeadLetters(Core):
+    """See `port.DeadLetters` for what each method promises."""
+
+    def dead_letters(self, limit: int = 100, after: TaskId | None = None) -> list[Task]:
+        with self._lock:
+            letters = sorted(
+                task
+                for task in self._rows.dead
+                if task not in self._rows.redriven and (after is None or task > after)
+            )
+            return [task_out(self._rows.tasks[task]) for task in letters[:limit]]
+
+    def redrive(self, task: TaskId) -> Task:
+        with self._transaction as rows:
+            dead = self._task(task)
+            if not dead.dead:
+                raise BadRequest(f"task {task} was not given up, so there is nothing to redrive")
+            if task in rows.redriven:
+                return task_out(rows.tasks[rows.redriven[task]])
+            spec = TaskSpec(
+                kind=dead.kind,
+                name=dead.name,
+                run=dead.run,
+                tenant=dead.tenant,
+                list=dead.list,
+                lane=dead.lane,
+                hold=dead.hold,
+                priority=dead.priority,
+                timeout=None if dead.deadline is None else dead.deadline - dead.created_at,
+                wake=dead.wake,
+                retry=dead.retry,
+                max_crashes=dead.max_crashes,
+                input=dead.input,
+                trace=dead.trace,
+            )
+            return task_out(make_root(rows, self._ids, spec, redrives=task))
+
+
+class MemoryOutbox(Core):
+    """See `port.Outbox` for what each method promises."""
+
+    def read_outbox(self, after: int = 0, limit: int = 100) -> list[OutboxEntry]:
+        with self._lock:
+            start = self._position(after)
+            return [entry_out(entry) for entry in self._rows.outbox[start : start + limit]]
+
+    def trim_outbox(self, up_to: int) -> int:
+        with self._transaction as rows:
+            end = self._position(up_to)
+            del rows.outbox[:end]
+            return end
+
+    def _position(self, entry: int) -> int:
+        """How many entries have this id or a smaller one."""
+        return bisect_right(self._rows.outbox, entry, key=lambda each: each.id)
+
+
+class MemoryRetention(Core):
+    """See `port.Retention` for what each method promises."""
+
+    def rotate(self, older_than: timedelta, limit: int = 1000) -> int:
+        with self._transaction as rows:
+            before = rows.now - older_than
+            gone = 0
+            for run in [run for run in rows.runs if run not in rows.unfinished]:
+                if gone >= limit:
+                    break
+                tasks = [rows.tasks[task] for task in rows.runs[run]]
+                if any(task.closed_at is None or task.closed_at > before for task in tasks):
+                    continue
+                for task in tasks:
+                    for call in list(rows.calls_of.get(task.id, {}).values()):
+                        rows.drop_call(rows.calls[call])
+                    rows.drop_box(task.id)
+                    rows.drop_task(task)
+                gone += len(tasks)
+            return gone
+
+
+class MemoryStore(
+    MemoryTaskQueue,
+    MemoryQueries,
+    MemoryCards,
+    MemoryWorkers,
+    MemoryDeadLetters,
+    MemoryOutbox,
+    MemoryLocks,
+    MemoryRetention,
+):
+    """Everything a store offers, in memory. Threads may share one; processes cannot."""

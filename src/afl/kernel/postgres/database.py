@@ -1,0 +1,155 @@
+"""Connections and transactions: one place that knows how PostgreSQL fails.
+
+Everything here may be repeated: a deadlock, a lost race or a lock that is taken is tried again at
+once, after a short random wait; a lost connection is `StoreUnavailable`, and the caller decides.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import Connection, Cursor
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from afl.kernel.errors import (
+    BadRequest,
+    Fenced,
+    KernelError,
+    LaneCycle,
+    NotFound,
+    StoreUnavailable,
+    TooDeep,
+)
+
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+#: The codes under which our own SQL functions refuse.
+_REFUSALS: Mapping[str, type[KernelError]] = {
+    "AF001": Fenced,
+    "AF002": LaneCycle,
+    "AF003": TooDeep,
+    "AF004": BadRequest,
+    "AF005": NotFound,
+}
+#: Serialization failure, deadlock, lock not available: the same again will do.
+_TRY_AGAIN = frozenset({"40001", "40P01", "55P03"})
+#: Connection exceptions, out of resources, shut down by an operator, read-only after a failover.
+_AWAY = ("08", "53", "57P", "25006")
+_TRIES = 12
+_FIRST_WAIT_SECONDS = 0.002
+_MAX_WAIT_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTransaction:
+    """The open transaction, for a caller's own writes."""
+
+    cursor: Cursor[Row]
+
+
+class Database:
+    """A pool of connections, and transactions on them."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        min_size: int = 1,
+        max_size: int = 16,
+        timeout_seconds: float = 10.0,
+        prepare_threshold: int | None = 1,
+        prepare: Callable[[Connection[Row]], None] | None = None,
+    ) -> None:
+        """Connections are made when they are needed.
+
+        Args:
+            url: a connection string or URL of libpq.
+            min_size: how many connections are kept.
+            max_size: how many there may be; more than sixteen rarely help.
+            timeout_seconds: how long to wait for a connection.
+            prepare_threshold: after how many uses a statement is prepared; None for never, which
+                poolers in transaction mode may need.
+            prepare: called with each connection before each use; for tests that move the clock.
+        """
+        self._prepare = prepare
+        self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
+            url,
+            min_size=min_size,
+            max_size=max_size,
+            timeout=timeout_seconds,
+            open=False,
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": prepare_threshold,
+                "application_name": "afl",
+                "connect_timeout": max(2, int(timeout_seconds)),
+            },
+        )
+        self._opening = threading.Lock()
+        self._opened = False
+        self._wait = threading.Event().wait
+        self._random = random.Random()
+
+    def close(self) -> None:
+        """Give all connections back. The database is not usable afterwards."""
+        self._pool.close()
+
+    def rows(self, statement: bytes, parameters: Mapping[str, object]) -> list[Row]:
+        """Run one statement as one transaction, in one round trip."""
+        return self.run(lambda cursor: cursor.execute(statement, parameters).fetchall())
+
+    def row(self, statement: bytes, parameters: Mapping[str, object]) -> Row | None:
+        """The first row of one statement, run as one transaction."""
+        return self.run(lambda cursor: cursor.execute(statement, parameters).fetchone())
+
+    def run(self, work: Callable[[Cursor[Row]], T], *, transaction: bool = False) -> T:
+        """Do work on a connection; again, if it lost a race. All or nothing with `transaction`."""
+        for attempt in range(_TRIES):
+            try:
+                return self._once(work, transaction)
+            except psycopg.Error as error:
+                if error.sqlstate not in _TRY_AGAIN or attempt == _TRIES - 1:
+                    raise self._translate(error) from error
+            bound = min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt)
+            self._wait(self._random.uniform(0, bound))
+        raise AssertionError("unreachable")
+
+    def _once(self, work: Callable[[Cursor[Row]], T], transaction: bool) -> T:
+        if not self._opened:
+            self._open()
+        with self._pool.connection() as connection:
+            if self._prepare is not None:
+                self._prepare(connection)
+            if not transaction:
+                with connection.cursor() as cursor:
+                    return work(cursor)
+            with connection.transaction(), connection.cursor() as cursor:
+                return work(cursor)
+
+    def _open(self) -> None:
+        with self._opening:
+            if not self._opened:
+                self._pool.open()
+                self._opened = True
+
+    def _translate(self, error: psycopg.Error) -> Exception:
+        code = error.sqlstate
+        if code is not None and code in _REFUSALS:
+            return _REFUSALS[code](error.diag.message_primary)
+        if isinstance(error, psycopg.DataError):
+            return BadRequest(f"PostgreSQL cannot store this: {error}")
+        if isinstance(error, PoolTimeout | PoolClosed):
+            return StoreUnavailable(f"No connection to the database: {error}")
+        lost = code is None and isinstance(error, psycopg.OperationalError)
+        if lost or (code is not None and code.startswith(_AWAY)):
+            # the other connections of the pool have probably gone the same way
+            self._pool.check()
+        elif code not in _TRY_AGAIN:
+            return error
+        return StoreUnavailable(f"The database cannot answer now: {error}")

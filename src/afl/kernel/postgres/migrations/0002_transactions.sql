@@ -1,0 +1,1177 @@
+-- The transactions of the kernel, each one call and so one round trip.
+--
+-- Row locks are taken in one order, which no function may leave: tasks and their callers, the
+-- deeper first (a caller is never deeper than its callee); lanes by name; then what nobody can
+-- hold while it waits for the former: new rows, and the next task of a lane without waiting. Calls
+-- are guarded by their caller's lock. Functions end in a version: a change of meaning gets a new
+-- one, so that old and new processes can run side by side.
+--
+-- Plans are made once per connection, at a time when the tables may be nearly empty, and must stay
+-- good when they are not. So the functions that a transaction calls first fix the settings of the
+-- planner, and every statement names the rows it wants: by `= any` of known ids, or one at a time
+-- by a lateral `limit 1`. A condition inside `case when` is hidden from the planner, which would else
+-- take a partial index that fits it and read all of that. A test looks at the plans.
+--
+-- Refusals: AF001 fenced, AF002 lane cycle, AF003 too deep, AF004 bad request, AF005 not found.
+-- 40001 asks for the same again: somebody else was faster.
+
+-- How long a task waits after the failure that comes on top of those it has.
+create function afl.retry_wait_v1(t afl.task) returns interval language plpgsql immutable as $$
+declare
+    attempt int := t.failures + 1;
+    seconds double precision := least(
+        extract(epoch from t.retry_delay)::double precision
+            * power(t.retry_backoff, least(attempt - 1, 64)),
+        extract(epoch from t.retry_max_delay)::double precision);
+    digest text;
+begin
+    if t.retry_jitter then
+        -- from the id and not from chance, so that the same question has the same answer
+        digest := encode(sha256(convert_to(t.id::text || ':' || attempt, 'UTF8')), 'hex');
+        seconds := seconds * (1 - (
+            ('x' || substr(digest, 1, 8))::bit(32)::bigint::double precision * 4294967296
+            + ('x' || substr(digest, 9, 8))::bit(32)::bigint::double precision
+        ) / 36893488147419103232::double precision);
+    end if;
+    return make_interval(secs => seconds);
+end $$;
+
+-- Locks tasks and their callers; tells whether one of them has a lane.
+create function afl.lock_tasks_v1(p_ids uuid[]) returns boolean language plpgsql as $$
+declare
+    laned boolean;
+begin
+    select bool_or(x.lane is not null) into laned from (
+        select t.lane from afl.task t
+        where t.id = any(p_ids || array(
+            select o.caller from afl.task o where o.id = any(p_ids) and o.caller is not null))
+        order by t.depth desc, t.id
+        for update
+    ) x;
+    return laned;
+end $$;
+
+-- Locks the lanes of locked tasks and their callers, and others, by name.
+create function afl.lock_lanes_v1(p_ids uuid[], p_tenants text[], p_lanes text[])
+returns void language plpgsql as $$
+declare
+    r record;
+begin
+    for r in
+        select t.tenant, t.lane from afl.task t
+        where t.lane is not null and t.id = any(p_ids || array(
+            select o.caller from afl.task o where o.id = any(p_ids) and o.caller is not null))
+        union
+        select x.tenant, x.lane from unnest(p_tenants, p_lanes) as x(tenant, lane)
+        where x.lane is not null
+        order by 1, 2
+    loop
+        perform 1 from afl.lane l where l.tenant = r.tenant and l.name = r.lane for update;
+    end loop;
+end $$;
+
+-- Whether a task has calls without an answer.
+create function afl.has_open_v1(p_task uuid) returns boolean language plpgsql stable as $$
+begin
+    return exists (select from afl.call c where c.caller = p_task and c.status = 'open');
+end $$;
+
+-- Whether a task has answers that it has not taken.
+create function afl.has_untaken_v1(p_task uuid) returns boolean language plpgsql stable as $$
+begin
+    return exists (select from afl.call c
+                   where c.caller = p_task and c.status <> 'open' and not c.applied);
+end $$;
+
+-- I7: hands a lane, which is locked, to the next in its queue, or frees it.
+create function afl.pass_lane_v1(p_tenant text, p_lane text, p_now timestamptz)
+returns boolean language plpgsql as $$
+declare
+    successor uuid;
+begin
+    -- without waiting: whoever has that task locked may need a task that is locked here
+    select t.id into successor from afl.task t
+    where t.tenant = p_tenant and t.lane = p_lane and t.state = 'queued'
+    order by t.priority desc, t.id
+    limit 1
+    for update nowait;
+    if successor is null then
+        delete from afl.lane l where l.tenant = p_tenant and l.name = p_lane;
+        return false;
+    end if;
+    update afl.task t set
+        state = 'ready',
+        run_at = greatest(t.run_at, p_now),
+        reason_code = case when t.run_at > p_now then 'delayed'
+                           when afl.has_untaken_v1(t.id) then 'answered' else 'claimable' end,
+        reason_since = p_now,
+        reason_until = case when t.run_at > p_now then t.run_at end,
+        reason_by = null
+    where t.id = successor;
+    update afl.lane l set active = successor where l.tenant = p_tenant and l.name = p_lane;
+    return true;
+end $$;
+
+-- Wakes answered callers, which are locked: those that wait for nothing more, or for anything.
+create function afl.wake_v1(p_callers uuid[], p_lanes boolean, p_now timestamptz)
+returns void language plpgsql as $$
+declare
+    r record;
+    holder uuid;
+begin
+    update afl.task t set
+        state = 'ready', run_at = p_now,
+        reason_code = 'answered', reason_since = p_now, reason_until = null, reason_by = null
+    where t.id = any(p_callers) and t.state = 'waiting' and (t.hold or t.lane is null)
+      and (t.wake = 'any' or not afl.has_open_v1(t.id));
+    if not p_lanes then
+        return;
+    end if;
+    -- those that let go of their lane while they waited have to get it back
+    for r in
+        select t.id, t.tenant, t.lane from afl.task t
+        where t.id = any(p_callers) and t.state = 'waiting' and not t.hold and t.lane is not null
+          and (t.wake = 'any' or not afl.has_open_v1(t.id))
+        order by t.tenant, t.lane
+    loop
+        insert into afl.lane as l (tenant, name, active) values (r.tenant, r.lane, r.id)
+        on conflict (tenant, name) do update set active = l.active
+        returning l.active into holder;
+        update afl.task t set
+            state = case when holder = r.id then 'ready' else 'queued' end,
+            run_at = p_now,
+            reason_code = case when holder = r.id then 'answered' else 'lane_held' end,
+            reason_since = p_now, reason_until = null,
+            reason_by = case when holder <> r.id then holder::text end
+        where t.id = r.id;
+    end loop;
+end $$;
+
+-- What a task that ended this way answers to its caller.
+create function afl.status_of(p_outcome text) returns text language sql immutable as $$
+    select case p_outcome when 'success' then 'ok' when 'partial' then 'ok'
+                          when 'failed' then 'error' else p_outcome end
+$$;
+
+create function afl.answer_of(t afl.task) returns json language sql immutable as $$
+    select case when t.outcome in ('success', 'partial') then t.result else t.error end
+$$;
+
+-- Whether a call has this answer.
+create function afl.same_answer_v1(c afl.call, p_status text, p_reply json) returns boolean
+language sql immutable as $$
+    select c.status = p_status and c.reply::jsonb is not distinct from p_reply::jsonb
+$$;
+
+-- Gives the answers of closed tasks to their callers, which are locked.
+create function afl.answer_callers_v1(p_ids uuid[], p_lanes boolean, p_now timestamptz)
+returns void language plpgsql as $$
+declare
+    callers uuid[];
+begin
+    with answers as (
+        update afl.call k set
+            status = afl.status_of(t.outcome), reply = afl.answer_of(t), replied_at = p_now
+        from afl.task t
+        where t.id = any(p_ids) and k.id = t.parent_call
+          and k.id = any(array(select o.parent_call from afl.task o where o.id = any(p_ids)))
+          and case when k.status = 'open' then true end
+        returning k.caller
+    )
+    select array_agg(a.caller) into callers from answers a;
+    if callers is not null then
+        perform afl.wake_v1(callers, p_lanes, p_now);
+    end if;
+    if coalesce(cardinality(callers), 0) < cardinality(p_ids) then
+        -- I5: what has been answered before stays so; another answer is kept as late
+        insert into afl.outbox (topic, task, run, body, created_at)
+        select 'late', k.caller, k.run, json_build_object(
+                   'call', k.id, 'key', k.key, 'status', afl.status_of(t.outcome),
+                   'body', afl.answer_of(t)), p_now
+        from afl.task t join afl.call k on k.id = t.parent_call
+        where t.id = any(p_ids)
+          and k.id = any(array(select o.parent_call from afl.task o where o.id = any(p_ids)))
+          and not afl.same_answer_v1(k, afl.status_of(t.outcome), afl.answer_of(t))
+        order by array_position(p_ids, t.id);
+    end if;
+end $$;
+
+-- Closes tasks, which are locked with their callers and lanes: the closed event, the answer to the
+-- caller, the next of the lane. The fence is given by a commit, and null otherwise.
+create function afl.close_v1(
+    p_ids uuid[], p_outcomes text[], p_results json[], p_errors json[], p_deads boolean[],
+    p_failures int[], p_fences bigint[], p_cards int[], p_lanes boolean, p_now timestamptz
+) returns void language plpgsql as $$
+declare
+    answering uuid[];
+    r record;
+begin
+    with closed as (
+        update afl.task t set
+            state = 'closed', outcome = x.outcome, result = x.result, error = x.error,
+            dead = x.dead, closed_at = p_now, fence = null, worker = null,
+            claim_token = null,
+            reason_code = null, reason_since = null, reason_until = null, reason_by = null,
+            failures = t.failures + x.failures,
+            seq = t.seq + x.cards,
+            crashes = case when x.fence is null then t.crashes else 0 end,
+            committed_fence = coalesce(x.fence, t.committed_fence),
+            commits = case when x.fence is null then t.commits
+                           when x.fence = t.committed_fence then t.commits + 1 else 1 end
+        from unnest(p_ids, p_outcomes, p_results, p_errors, p_deads, p_failures, p_fences, p_cards)
+            as x(id, outcome, result, error, dead, failures, fence, cards)
+        where t.id = any(p_ids) and t.id = x.id and t.state <> 'closed'
+        returning t.id, t.run, t.kind, t.name, t.parent_call, t.outcome, t.dead
+    ), events as (
+        insert into afl.outbox (topic, task, run, body, created_at)
+        select 'closed', c.id, c.run,
+               json_build_object('outcome', c.outcome, 'kind', c.kind, 'name', c.name,
+                                 'parent_call', c.parent_call, 'dead', c.dead),
+               p_now
+        from closed c order by array_position(p_ids, c.id)
+    )
+    select array_agg(c.id) into answering from closed c where c.parent_call is not null;
+    if answering is not null then
+        perform afl.answer_callers_v1(answering, p_lanes, p_now);
+    end if;
+    if exists (select from afl.task k where k.caller = any(p_ids) and k.parent_call is not null
+               and k.state <> 'closed') then
+        insert into afl.orphan (task)
+        select k.id from afl.task k where k.caller = any(p_ids) and k.parent_call is not null
+          and k.state <> 'closed'
+        on conflict do nothing;
+    end if;
+    if p_lanes then
+        for r in
+            select t.tenant, t.lane from afl.task t
+            cross join lateral (
+                select l.active from afl.lane l
+                where l.tenant = t.tenant and l.name = t.lane limit 1
+            ) as l
+            where t.id = any(p_ids) and t.state = 'closed' and l.active = t.id
+            order by t.tenant, t.lane
+        loop
+            perform afl.pass_lane_v1(r.tenant, r.lane, p_now);
+        end loop;
+    end if;
+end $$;
+
+-- Makes sure that each lane has a holder, in the order of names; the first comer of a free one is.
+create function afl.take_lanes_v1(p_tenants text[], p_lanes text[], p_ids uuid[])
+returns void language plpgsql as $$
+declare
+    r record;
+begin
+    for r in
+        select distinct on (x.tenant, x.lane) x.tenant, x.lane, x.id
+        from unnest(p_tenants, p_lanes, p_ids) with ordinality as x(tenant, lane, id, ord)
+        order by x.tenant, x.lane, x.ord
+    loop
+        perform 1 from afl.lane l where l.tenant = r.tenant and l.name = r.lane for update;
+        if not found then
+            insert into afl.lane as l (tenant, name, active) values (r.tenant, r.lane, r.id)
+            on conflict (tenant, name) do update set active = l.active;
+        end if;
+    end loop;
+end $$;
+
+-- Inserts tasks, whose lanes are taken: ready, queued, or running in the hands of an eager worker.
+-- A spec that names a caller by its place in p_callers is a callee. p_only has the numbers of those
+-- to insert, null for all. Answers how many were.
+create function afl.insert_tasks_v1(
+    p_specs json, p_inputs json[], p_only int[], p_callers uuid[],
+    p_worker text, p_names text[], p_lists text[], p_n int, p_token text, p_now timestamptz
+) returns int language plpgsql as $$
+declare
+    made int;
+begin
+    with s as (
+        select s.*, c.id as caller, c.run as caller_run, c.depth as caller_depth,
+               c.deadline as caller_deadline, l.active as holder,
+               p_now + s.delay_us * interval '1 microsecond' as due,
+               l.active is null or l.active = s.id as free
+        from json_to_recordset(p_specs) as s(
+            n int, id uuid, tenant text, run text, kind text, name text, list text, lane text,
+            hold boolean, priority int, delay_us bigint, timeout_us bigint, wake text,
+            max_failures int, retry_delay_us bigint, retry_backoff double precision,
+            retry_max_delay_us bigint, retry_jitter boolean, max_crashes int, idem text,
+            trace text, redrives uuid, at int, call uuid, call_timeout_us bigint)
+        left join lateral (
+            select o.id, o.run, o.depth, o.deadline from afl.task o
+            where o.id = p_callers[s.at] limit 1
+        ) as c on true
+        left join lateral (
+            select o.active from afl.lane o where o.tenant = s.tenant and o.name = s.lane limit 1
+        ) as l on true
+        where p_only is null or s.n = any(p_only)
+    ), e as (
+        select s.*, p_n > 0 and s.free and s.delay_us = 0 and s.list = any(p_lists)
+            and (s.name = any(p_names) or split_part(s.name, '.', -1) = any(p_names)) as fits
+        from s
+    ), b as (
+        select e.*, coalesce(e.fits, false)
+            and row_number() over (partition by e.fits order by e.priority desc, e.id) <= p_n
+            as eager
+        from e
+    ), f as (
+        select o.*, case when o.eager then nextval('afl.fence') end as fence
+        from (select b.* from b order by b.priority desc, b.id) as o
+    )
+    insert into afl.task (
+        id, tenant, run, kind, name, list, lane, hold, parent_call, caller, depth, state, priority,
+        run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
+        retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input,
+        reason_code, reason_since, reason_until, reason_by, idem, trace, redrives, created_at)
+    select
+        f.id, f.tenant, coalesce(f.caller_run, f.run, f.id::text), f.kind, f.name, f.list, f.lane,
+        f.hold, f.call, f.caller, coalesce(f.caller_depth + 1, 0),
+        case when f.eager then 'running' when f.free then 'ready' else 'queued' end,
+        f.priority, f.due, f.wake, f.fence, f.fence,
+        case when f.eager then p_worker end, case when f.eager then p_token end,
+        f.max_failures, f.retry_delay_us * interval '1 microsecond', f.retry_backoff,
+        f.retry_max_delay_us * interval '1 microsecond', f.retry_jitter, f.max_crashes,
+        least(p_now + f.timeout_us * interval '1 microsecond',
+              p_now + f.call_timeout_us * interval '1 microsecond', f.caller_deadline),
+        p_inputs[f.n],
+        case when f.eager then null when not f.free then 'lane_held'
+             when f.due > p_now then 'delayed' else 'claimable' end,
+        case when not f.eager then p_now end,
+        case when not f.eager and f.free and f.due > p_now then f.due end,
+        case when not f.free then f.holder::text end,
+        f.idem, f.trace, f.redrives, p_now
+    from f
+    order by f.tenant, f.idem, f.id
+    on conflict (tenant, idem) where idem is not null do nothing;
+    get diagnostics made = row_count;
+    return made;
+end $$;
+
+-- The answers that a task has not taken, oldest first.
+create function afl.untaken_v1(p_task uuid) returns json language plpgsql stable as $$
+begin
+    return (select json_agg(json_build_array(
+        c.id, c.key, c.callee, c.status, c.deadline, c.reply, c.replied_at
+    ) order by c.replied_at, c.id)
+    from afl.call c where c.caller = p_task and c.status <> 'open' and not c.applied);
+end $$;
+
+-- Whether a worker may claim.
+create function afl.is_live_v1(p_worker text, p_now timestamptz) returns boolean
+language plpgsql stable as $$
+begin
+    return exists (select from afl.worker w where w.id = p_worker and w.expires_at > p_now
+                   and w.state in ('startup', 'running'));
+end $$;
+
+-- Makes tasks; a known idem answers with the task that has it. Idems differ within a request.
+create function afl.enqueue_v1(
+    p_specs json, p_inputs json[], p_ids uuid[], p_tenants text[], p_lanes text[], p_idems text[]
+) returns table (known boolean, t afl.task)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_ids uuid[] := p_ids;
+    v_new int[];
+begin
+    if p_idems is not null then
+        select array_agg(coalesce(k.id, x.id) order by x.n),
+               array_agg(x.n) filter (where k.id is null)
+        into v_ids, v_new
+        from unnest(p_ids, p_tenants, p_idems) with ordinality as x(id, tenant, idem, n)
+        left join lateral (
+            select o.id from afl.task o where o.tenant = x.tenant and o.idem = x.idem limit 1
+        ) as k on true;
+    end if;
+    if p_idems is null or v_new is not null then
+        if p_lanes is not null then
+            perform afl.take_lanes_v1(
+                array_agg(x.tenant order by x.n), array_agg(x.lane order by x.n),
+                array_agg(x.id order by x.n))
+            from unnest(p_ids, p_tenants, p_lanes) with ordinality as x(id, tenant, lane, n)
+            where x.lane is not null and (v_new is null or x.n = any(v_new));
+        end if;
+        if afl.insert_tasks_v1(p_specs, p_inputs, v_new, null, null, null, null, 0, null, v_now)
+            <> coalesce(cardinality(v_new), cardinality(p_ids))
+        then
+            raise exception using errcode = '40001', message = 'the idem was taken just now';
+        end if;
+    end if;
+    return query
+        select k.id <> x.own, k from unnest(v_ids, p_ids) with ordinality as x(id, own, n)
+        join afl.task k on k.id = x.id where k.id = any(v_ids) order by x.n;
+end $$;
+
+-- Takes ready tasks in the order of claims. Repeated under one token, it answers the same.
+create function afl.claim_v1(p_worker text, p_names text[], p_lists text[], p_n int, p_token text)
+returns table (t afl.task, replies json)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_shorts text[] := array(select distinct split_part(x, '.', -1) from unnest(p_names) as x);
+    v_found uuid[];
+    v_want int;
+    v_missing int := p_n;
+    v_ids uuid[];
+    v_got uuid[] := '{}';
+begin
+    if not afl.is_live_v1(p_worker, v_now) then
+        raise exception using errcode = 'AF005',
+            message = format('worker %s is not registered or not alive', p_worker);
+    end if;
+    if p_token is not null then
+        v_got := array(select k.id from afl.task k where k.worker = p_worker
+                       and k.state = 'running' and k.claim_token = p_token);
+        v_missing := case when cardinality(v_got) > 0 then 0 else p_n end;
+    end if;
+    v_want := v_missing + 16;
+    while v_missing > 0 loop
+        -- the first of each list, name and priority; a backlog that others serve costs nothing
+        v_found := array(
+            select k.id
+            from unnest(p_lists) as l(list) cross join unnest(v_shorts) as s(short)
+            cross join lateral (
+                with recursive p as (
+                    (select x.priority from afl.task x
+                     where x.state = 'ready' and x.list = l.list and x.short_name = s.short
+                     order by x.priority desc limit 1)
+                    union all
+                    select (select x.priority from afl.task x
+                            where x.state = 'ready' and x.list = l.list and x.short_name = s.short
+                              and x.priority < p.priority
+                            order by x.priority desc limit 1)
+                    from p where p.priority is not null
+                )
+                select p.priority from p where p.priority is not null
+            ) as p
+            cross join lateral (
+                select x.id, x.priority, x.run_at from afl.task x
+                where x.state = 'ready' and x.list = l.list and x.short_name = s.short
+                  and x.priority = p.priority and x.run_at <= v_now
+                  and (x.name = any(p_names) or x.short_name = any(p_names))
+                order by x.run_at, x.id limit v_want
+            ) as k
+            order by k.priority desc, k.run_at, k.id limit v_want);
+        exit when cardinality(v_found) = 0;
+        with c as (
+            select x.id from unnest(v_found) with ordinality as f(id, ord)
+            join afl.task x on x.id = f.id
+            where x.id = any(v_found) and case when x.state = 'ready' then x.run_at <= v_now end
+            order by f.ord limit v_missing
+            for update of x skip locked
+        ), taken as (
+            update afl.task x set
+                state = 'running', fence = c.fence, last_fence = c.fence, worker = p_worker,
+                claim_token = p_token, reason_code = null, reason_since = null,
+                reason_until = null, reason_by = null
+            from (select c.id, nextval('afl.fence') as fence from c) as c
+            where x.id = any(v_found) and x.id = c.id
+            returning x.id
+        )
+        select array_agg(taken.id) into v_ids from taken;
+        v_got := v_got || coalesce(v_ids, '{}');
+        v_missing := v_missing - coalesce(cardinality(v_ids), 0);
+        -- others hold some of what was found; look further, if there is more
+        exit when cardinality(v_found) < v_want;
+        v_want := v_want * 4;
+    end loop;
+    return query
+        select k, afl.untaken_v1(k.id) from afl.task k where k.id = any(v_got) order by k.fence;
+end $$;
+
+-- Moves a worker's expiry; tells which fences it has lost, and which are asked to stop.
+create function afl.renew_v1(p_worker text, p_held bigint[])
+returns table (expires_at timestamptz, lost bigint[], stop bigint[])
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_expires timestamptz;
+begin
+    update afl.worker w set
+        seen_at = v_now, expires_at = v_now + w.lease,
+        state = case when w.state = 'error' then 'running' else w.state end
+    where w.id = p_worker
+    returning w.expires_at into v_expires;
+    if not found then
+        raise exception using errcode = 'AF005',
+            message = format('there is no worker %s; register it first', p_worker);
+    end if;
+    return query
+        select v_expires,
+               array(select h.fence from unnest(p_held) with ordinality as h(fence, n)
+                     where (select k.worker from afl.task k where k.fence = h.fence)
+                         is distinct from p_worker order by h.n),
+               array(select h.fence from unnest(p_held) with ordinality as h(fence, n)
+                     where (select k.worker = p_worker and k.stop_requested
+                            from afl.task k where k.fence = h.fence) order by h.n);
+end $$;
+
+-- I8: appends cards to the boxes of tasks, which are locked.
+create function afl.write_cards_v1(
+    p_ids uuid[], p_repeated boolean[], p_at int[], p_hashes text[], p_kinds text[],
+    p_contents json[]
+) returns void language plpgsql as $$
+begin
+    -- in one order, so that two that write the same cards do not wait for each other
+    insert into afl.card (hash, kind, content)
+    select distinct on (x.hash) x.hash, x.kind, x.content
+    from unnest(p_at, p_hashes, p_kinds, p_contents) as x(at, hash, kind, content)
+    where not p_repeated[x.at]
+    order by x.hash
+    on conflict do nothing;
+    insert into afl.box_card (box, seq, card)
+    select k.id::text, k.seq + row_number() over (partition by x.at order by x.n) - 1, x.hash
+    from unnest(p_at, p_hashes) with ordinality as x(at, hash, n)
+    cross join lateral (
+        select o.id, o.seq from afl.task o where o.id = p_ids[x.at] limit 1
+    ) as k
+    where not p_repeated[x.at];
+end $$;
+
+-- Notes that answers were taken in.
+create function afl.apply_v1(p_ids uuid[], p_repeated boolean[], p_at int[], p_calls uuid[])
+returns void language plpgsql as $$
+declare
+    r record;
+begin
+    for r in
+        select x.at, c.key, c.status, c.caller from unnest(p_at, p_calls) as x(at, id)
+        left join lateral (
+            select o.key, o.status, o.caller from afl.call o where o.id = x.id limit 1
+        ) as c on true
+        where not p_repeated[x.at]
+          and (c.caller is distinct from p_ids[x.at] or c.status = 'open')
+    loop
+        raise exception using errcode = 'AF004', message =
+            case when r.caller is distinct from p_ids[r.at]
+                 then format('`applied` names a call that task %s never made', p_ids[r.at])
+                 else format('call ''%s'' has no answer yet that could be applied', r.key) end;
+    end loop;
+    update afl.call c set applied = true
+    from unnest(p_at, p_calls) as x(at, id)
+    where c.id = any(p_calls) and c.id = x.id and not p_repeated[x.at] and not c.applied;
+end $$;
+
+-- I11: refuses callees that would run too deep, elsewhere, or never.
+create function afl.refuse_callees_v1(p_ids uuid[], p_calls json, p_only int[], p_lanes boolean)
+returns void language plpgsql as $$
+declare
+    r record;
+begin
+    for r in
+        select k.id, k.depth, k.run, s.run as other
+        from json_to_recordset(p_calls) as s(n int, at int, run text)
+        join afl.task k on k.id = p_ids[s.at]
+        where k.id = any(p_ids) and s.n = any(p_only) and (k.depth >= 19 or s.run <> k.run)
+        order by s.n
+    loop
+        if r.depth >= 19 then
+            raise exception using errcode = 'AF003', message = format(
+                'task %s is %s calls deep and calls may nest up to 19; look for a task that calls '
+                'itself', r.id, r.depth);
+        end if;
+        raise exception using errcode = 'AF004', message = format(
+            'task %s of run %s calls into run %s; a callee belongs to its caller''s run: leave '
+            '`run` out, or enqueue the task without a call', r.id, r.run, r.other);
+    end loop;
+    if not p_lanes then
+        return;
+    end if;
+    for r in
+        with recursive up as (
+            select s.tenant, s.lane, k.id, k.caller, k.tenant as held_tenant, k.lane as held,
+                   k.hold, k.state
+            from json_to_recordset(p_calls) as s(n int, at int, tenant text, lane text)
+            join afl.task k on k.id = p_ids[s.at]
+            where k.id = any(p_ids) and s.n = any(p_only) and s.lane is not null
+            union all
+            select up.tenant, up.lane, k.id, k.caller, k.tenant, k.lane, k.hold, k.state
+            from up cross join lateral (
+                select o.* from afl.task o where o.id = up.caller limit 1
+            ) as k
+        )
+        select up.id, up.lane from up
+        where up.held = up.lane and up.held_tenant = up.tenant and up.hold
+          and up.state <> 'closed'
+        limit 1
+    loop
+        raise exception using errcode = 'AF002', message = format(
+            'the callee wants lane ''%s'', which its caller %s holds until the callee has '
+            'answered; use another lane, or a caller with hold=False', r.lane, r.id);
+    end loop;
+end $$;
+
+-- Opens calls and makes their callees; answers how many. A key that exists is the same call.
+create function afl.open_calls_v1(
+    p_ids uuid[], p_repeated boolean[], p_calls json, p_inputs json[], p_lanes boolean,
+    p_worker text, p_names text[], p_lists text[], p_n int, p_token text, p_now timestamptz
+) returns int language plpgsql as $$
+declare
+    v_new int[];
+    v_suspect boolean;
+begin
+    with s as (
+        select s.*, k.id as caller, k.run as caller_run, k.deadline as caller_deadline,
+               k.depth >= 19 or coalesce(s.run <> k.run, false) as suspect
+        from json_to_recordset(p_calls) as s(
+            n int, at int, id uuid, run text, call uuid, key text, call_timeout_us bigint)
+        cross join lateral (
+            select o.id, o.run, o.depth, o.deadline from afl.task o
+            where o.id = p_ids[s.at] limit 1
+        ) as k
+        where not p_repeated[s.at]
+    ), made as (
+        insert into afl.call (id, run, caller, key, callee, deadline)
+        select s.call, s.caller_run, s.caller, s.key, s.id,
+               least(p_now + s.call_timeout_us * interval '1 microsecond', s.caller_deadline)
+        from s order by s.n
+        on conflict (caller, key) do nothing
+        returning id
+    )
+    select array_agg(s.n), bool_or(s.suspect) into v_new, v_suspect
+    from s join made on made.id = s.call;
+    if v_new is null then
+        return 0;
+    end if;
+    if v_suspect or p_lanes then
+        perform afl.refuse_callees_v1(p_ids, p_calls, v_new, p_lanes);
+    end if;
+    if p_lanes then
+        perform afl.take_lanes_v1(array_agg(s.tenant order by s.n), array_agg(s.lane order by s.n),
+                                  array_agg(s.id order by s.n))
+        from json_to_recordset(p_calls) as s(n int, id uuid, tenant text, lane text)
+        where s.n = any(v_new) and s.lane is not null;
+    end if;
+    return afl.insert_tasks_v1(p_calls, p_inputs, v_new, p_ids, p_worker, p_names, p_lists, p_n,
+                               p_token, p_now);
+end $$;
+
+-- Takes new callees that can start, in the order of claims, unless their caller has ended.
+create function afl.take_callees_v1(
+    p_calls uuid[], p_worker text, p_names text[], p_lists text[], p_n int, p_token text,
+    p_now timestamptz
+) returns void language plpgsql as $$
+declare
+    v_callees uuid[] := array(select c.callee from afl.call c where c.id = any(p_calls));
+begin
+    update afl.task k set
+        state = 'running', fence = x.fence, last_fence = x.fence, worker = p_worker,
+        claim_token = p_token, reason_code = null, reason_since = null, reason_until = null,
+        reason_by = null
+    from (
+        select o.id, nextval('afl.fence') as fence from (
+            select k.id from afl.task k
+            where k.id = any(v_callees)
+              and (select p.state from afl.task p where p.id = k.caller) <> 'closed'
+              and case when k.state = 'ready' then k.run_at <= p_now and k.list = any(p_lists) end
+              and (k.name = any(p_names) or k.short_name = any(p_names))
+            order by k.priority desc, k.run_at, k.id
+            limit p_n) as o
+    ) as x
+    where k.id = any(v_callees) and k.id = x.id;
+end $$;
+
+-- What becomes of tasks after a step: closed, tried again, running on, ready or waiting.
+create function afl.settle_v1(
+    p_ids uuid[], p_repeated boolean[], p_fences bigint[], p_thens text[], p_outcomes text[],
+    p_results json[], p_errors json[], p_permanents boolean[], p_cards int[], p_stopping boolean,
+    p_lanes boolean, p_now timestamptz
+) returns void language plpgsql as $$
+declare
+    c record;
+    r record;
+    v_waiting boolean;
+begin
+    if p_stopping or 'close' = any(p_thens) then
+        select array_agg(x.id order by x.n) as ids,
+               array_agg(case when x.step = 'close' then x.outcome else 'canceled' end order by x.n)
+                   as outcomes,
+               array_agg(case when x.step = 'close' then x.result end order by x.n) as results,
+               array_agg(case when x.step = 'close' then x.error else k.error end order by x.n)
+                   as errors,
+               array_agg(x.step = 'close' and x.outcome = 'failed' and not k.stop_requested
+                         and k.max_failures > 0 order by x.n) as deads,
+               array_agg((x.step = 'close' and x.outcome = 'failed')::int order by x.n) as failures,
+               array_agg(x.fence order by x.n) as fences,
+               array_agg(x.cards order by x.n) as cards
+        into c
+        from unnest(p_ids, p_repeated, p_fences, p_thens, p_outcomes, p_results, p_errors,
+                    p_permanents, p_cards)
+            with ordinality
+            as x(id, repeated, fence, step, outcome, result, error, permanent, cards, n)
+        join afl.task k on k.id = x.id
+        where k.id = any(p_ids) and not x.repeated and (
+            (x.step = 'suspend' and k.stop_requested)
+            or (x.step = 'close' and not (
+                x.outcome = 'failed' and not x.permanent and not k.stop_requested
+                and k.failures < k.max_failures)));
+        if c.ids is not null then
+            perform afl.close_v1(c.ids, c.outcomes, c.results, c.errors, c.deads, c.failures,
+                                 c.fences, c.cards, p_lanes, p_now);
+            if cardinality(c.ids) = cardinality(p_ids) then
+                return;
+            end if;
+        end if;
+    end if;
+    -- materialized, or what they compute would be computed wherever it is used
+    with x as materialized (
+        select x.*, o.id as first_call, o.deadline as first_deadline,
+               x.step = 'suspend' and afl.has_untaken_v1(k.id) as untaken, k.wake,
+               case when x.step = 'close' then p_now + afl.retry_wait_v1(k) end as again
+        from unnest(p_ids, p_repeated, p_thens, p_cards, p_errors)
+            as x(id, repeated, step, cards, error)
+        join afl.task k on k.id = x.id
+        left join lateral (
+            select y.id, y.deadline from afl.call y
+            where y.caller = k.id and y.status = 'open' and x.step = 'suspend'
+            order by y.deadline, y.id limit 1) as o on true
+        where k.id = any(p_ids) and not x.repeated and case when k.state = 'running' then true end
+    ), y as materialized (
+        select x.*, case when x.step = 'continue' then 'running'
+                         when x.first_call is not null and not (x.wake = 'any' and x.untaken)
+                         then 'waiting' else 'ready' end as state
+        from x
+    ), done as (
+        update afl.task k set
+            state = y.state,
+            fence = case when y.state = 'running' then k.fence end,
+            worker = case when y.state = 'running' then k.worker end,
+            claim_token = case when y.state = 'running' then k.claim_token end,
+            committed_fence = k.fence,
+            commits = case when k.committed_fence = k.fence then k.commits + 1 else 1 end,
+            crashes = 0,
+            seq = k.seq + y.cards,
+            failures = k.failures + (y.step = 'close')::int,
+            error = case when y.step = 'close' then y.error else k.error end,
+            run_at = case when y.step = 'close' then y.again
+                          when y.state = 'ready' then p_now else k.run_at end,
+            reason_code = case when y.state = 'running' then k.reason_code
+                               when y.step = 'close' then 'retry'
+                               when y.state = 'waiting' then 'calls_open'
+                               when y.untaken then 'answered' else 'claimable' end,
+            reason_since = case when y.state = 'running' then k.reason_since else p_now end,
+            reason_until = case when y.step = 'close' then y.again
+                                when y.state = 'waiting' then y.first_deadline end,
+            reason_by = case when y.state = 'waiting' then y.first_call::text end
+        from y where k.id = any(p_ids) and k.id = y.id
+        returning k.id, k.state = 'waiting' and k.lane is not null and not k.hold as lets_go
+    )
+    select bool_or(done.lets_go) into v_waiting from done;
+    if v_waiting then
+        for r in
+            select k.tenant, k.lane from afl.task k
+            cross join lateral (
+                select l.active from afl.lane l
+                where l.tenant = k.tenant and l.name = k.lane limit 1
+            ) as l
+            where k.id = any(p_ids) and k.state = 'waiting' and not k.hold and l.active = k.id
+            order by k.tenant, k.lane
+        loop
+            perform afl.pass_lane_v1(r.tenant, r.lane, p_now);
+        end loop;
+    end if;
+end $$;
+
+-- I1: the tasks of fences, and whether a commit was taken before; refuses what is neither.
+create function afl.find_commits_v1(
+    p_fences bigint[], p_numbers int[], out ids uuid[], out repeated boolean[]
+) language plpgsql as $$
+declare
+    r record;
+begin
+    for r in
+        select x.fence, x.number, k.id, d.id as done,
+               case when k.committed_fence = x.fence then k.commits end as expected
+        from unnest(p_fences, p_numbers) with ordinality as x(fence, number, n)
+        left join lateral (
+            select o.id, o.committed_fence, o.commits from afl.task o
+            where o.fence = x.fence limit 1
+        ) as k on true
+        left join lateral (
+            select o.id from afl.task o
+            where o.committed_fence = x.fence and x.number < o.commits limit 1
+        ) as d on true
+        order by x.n
+    loop
+        if r.done is null and r.id is null then
+            raise exception using errcode = 'AF001',
+                message = format('fence %s is not held; nothing was written', r.fence);
+        elsif r.done is null and r.number <> coalesce(r.expected, 0) then
+            raise exception using errcode = 'AF004', message = format(
+                'commit %s under fence %s of task %s comes out of order; the next number is %s',
+                r.number, r.fence, r.id, coalesce(r.expected, 0));
+        end if;
+        ids := ids || coalesce(r.done, r.id);
+        repeated := repeated || (r.done is not null);
+    end loop;
+end $$;
+
+-- One step of work each; all of them or nothing.
+create function afl.commit_v1(
+    p_fences bigint[], p_numbers int[], p_thens text[], p_outcomes text[], p_results json[],
+    p_errors json[], p_permanents boolean[], p_cards int[],
+    p_card_at int[], p_card_hashes text[], p_card_kinds text[], p_card_contents json[],
+    p_applied_at int[], p_applied uuid[],
+    p_calls json, p_inputs json[], p_call_at int[], p_call_ids uuid[], p_call_keys text[],
+    p_call_lanes text[], p_call_tenants text[],
+    p_worker text, p_names text[], p_lists text[], p_n int, p_token text
+) returns table (at int, repeated boolean, eager boolean, calls json, t afl.task, replies json)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_count int := cardinality(p_fences);
+    v_own uuid[];
+    v_lanes boolean;
+    v_stopping boolean;
+    v_rounds int;
+    v_ids uuid[];
+    v_repeated boolean[];
+    -- in a round, what stands for "not now" is treated as if it had been taken before
+    v_done boolean[];
+    v_made int := 0;
+    v_eager int := 0;
+    v_at_birth boolean;
+    v_callees uuid[];
+begin
+    select array_agg(x.id) filter (where x.fence = any(p_fences)), bool_or(x.lane is not null),
+           bool_or(x.stop_requested)
+    into v_own, v_lanes, v_stopping
+    from (
+        select k.id, k.fence, k.lane, k.stop_requested from afl.task k
+        where k.id = any(
+            array(select o.id from afl.task o where o.fence = any(p_fences))
+            || array(select o.caller from afl.task o
+                     where o.fence = any(p_fences) and o.caller is not null))
+        order by k.depth desc, k.id
+        for update
+    ) as x;
+    v_lanes := v_lanes or p_call_lanes is not null;
+    if v_lanes then
+        perform afl.lock_lanes_v1(v_own, p_call_tenants, p_call_lanes);
+    end if;
+    if p_n > 0 and p_call_at is not null and afl.is_live_v1(p_worker, v_now) then
+        v_eager := p_n;
+    end if;
+    -- steps that may touch each other are taken one after the other, all others at once
+    v_rounds := case when v_count > 1 and (
+        v_lanes or v_count <> (select count(distinct f) from unnest(p_fences) as f)
+        or exists (select from afl.task k where k.id = any(v_own) and k.caller = any(v_own))
+    ) then v_count else 1 end;
+    -- who may start is known only when the steps have settled, if lanes are in play
+    v_at_birth := v_rounds = 1 and not v_lanes and v_stopping is not true;
+    for i in 1 .. v_rounds loop
+        if v_rounds = 1 then
+            select f.ids, f.repeated into v_ids, v_repeated
+            from afl.find_commits_v1(p_fences, p_numbers) as f;
+            v_done := v_repeated;
+            exit when true = all(v_done);
+        else
+            select v_ids || f.ids, v_repeated || f.repeated into v_ids, v_repeated
+            from afl.find_commits_v1(p_fences[i:i], p_numbers[i:i]) as f;
+            v_done := array_fill(true, array[v_count]);
+            v_done[i] := v_repeated[i];
+            continue when v_done[i];
+        end if;
+        if p_card_at is not null then
+            perform afl.write_cards_v1(
+                v_ids, v_done, p_card_at, p_card_hashes, p_card_kinds, p_card_contents);
+        end if;
+        if p_applied_at is not null then
+            perform afl.apply_v1(v_ids, v_done, p_applied_at, p_applied);
+        end if;
+        if p_call_at is not null then
+            v_made := v_made + afl.open_calls_v1(
+                v_ids, v_done, p_calls, p_inputs, p_call_lanes is not null, p_worker, p_names,
+                p_lists, case when v_at_birth then v_eager else 0 end, p_token, v_now);
+        end if;
+        perform afl.settle_v1(
+            v_ids, v_done, p_fences, p_thens, p_outcomes, p_results, p_errors, p_permanents,
+            p_cards, v_stopping, v_lanes, v_now);
+    end loop;
+    if v_eager > 0 and not v_at_birth then
+        perform afl.take_callees_v1(
+            p_call_ids, p_worker, p_names, p_lists, v_eager, p_token, v_now);
+    end if;
+    -- if all calls are new, their ids are what the request says
+    return query
+        select x.n::int, x.repeated, false,
+               case when v_made < cardinality(p_call_ids) then (
+                   select coalesce(json_object_agg(c.key, c.id), '{}')
+                   from unnest(p_call_at, p_call_keys) as y(at, key)
+                   cross join lateral (
+                       select o.key, o.id from afl.call o
+                       where o.caller = x.id and o.key = y.key limit 1
+                   ) as c
+                   where y.at = x.n) end, k, null::json
+        from unnest(v_ids, v_repeated) with ordinality as x(id, repeated, n)
+        join afl.task k on k.id = x.id where k.id = any(v_ids) order by x.n;
+    if v_eager > 0
+        or (p_token is not null and p_call_at is not null and true = any(v_repeated))
+    then
+        -- born in this commit, or in the same one whose answer was lost
+        v_callees := array(
+            select c.callee from unnest(p_call_at, p_call_keys) as y(at, key)
+            cross join lateral (
+                select o.callee from afl.call o
+                where o.caller = v_ids[y.at] and o.key = y.key limit 1
+            ) as c);
+        return query
+            select y.at, null::boolean, true, null::json, k, afl.untaken_v1(k.id)
+            from unnest(p_call_at, p_call_keys, p_call_ids) as y(at, key, id)
+            cross join lateral (
+                select o.id, o.callee from afl.call o
+                where o.caller = v_ids[y.at] and o.key = y.key limit 1
+            ) as c
+            join afl.task k on k.id = c.callee
+            where k.id = any(v_callees)
+              and case when k.state = 'running' then k.worker = p_worker end
+              and (c.id = y.id or (v_repeated[y.at] and k.claim_token = p_token))
+            order by k.fence;
+    end if;
+end $$;
+
+-- Answers a call: the first answer wins. Tells whether the call has this answer now.
+create function afl.reply_v1(p_call uuid, p_status text, p_reply json)
+returns boolean
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_call afl.call;
+    v_laned boolean;
+begin
+    select * into v_call from afl.call k where k.id = p_call;
+    if not found then
+        raise exception using errcode = 'AF005', message = format('there is no call %s', p_call);
+    end if;
+    select t.lane is not null and not t.hold into v_laned from afl.task t
+    where t.id = v_call.caller for update;
+    update afl.call k set status = p_status, reply = p_reply, replied_at = v_now
+    where k.id = p_call and case when k.status = 'open' then true end;
+    if found then
+        perform afl.wake_v1(array[v_call.caller], v_laned, v_now);
+        return true;
+    end if;
+    select * into v_call from afl.call k where k.id = p_call;
+    if afl.same_answer_v1(v_call, p_status, p_reply) then
+        return true;
+    end if;
+    insert into afl.outbox (topic, task, run, body, created_at)
+    values ('late', v_call.caller, v_call.run, json_build_object(
+        'call', v_call.id, 'key', v_call.key, 'status', p_status, 'body', p_reply), v_now);
+    return false;
+end $$;
+
+-- Closes one task, which is locked with its caller.
+create function afl.close_one_v1(
+    p_task uuid, p_outcome text, p_error json, p_dead boolean, p_lanes boolean, p_now timestamptz
+) returns void language plpgsql as $$
+begin
+    if p_lanes then
+        perform afl.lock_lanes_v1(array[p_task], null, null);
+    end if;
+    perform afl.close_v1(array[p_task], array[p_outcome], array[null::json], array[p_error],
+                         array[p_dead], array[0], array[null::bigint], array[0], p_lanes, p_now);
+end $$;
+
+-- Closes as canceled what does not run; asks what does, or takes its fence away.
+create function afl.stop_v1(p_task uuid, p_force boolean, p_error json)
+returns text
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_lanes boolean := afl.lock_tasks_v1(array[p_task]);
+    v_state text;
+begin
+    select t.state into v_state from afl.task t where t.id = p_task;
+    if not found then
+        raise exception using errcode = 'AF005', message = format('there is no task %s', p_task);
+    elsif v_state = 'closed' then
+        return 'already_closed';
+    elsif v_state = 'running' and not p_force then
+        update afl.task t set stop_requested = true, error = p_error, reason_code = 'stopping',
+            reason_since = v_now, reason_until = null, reason_by = null
+        where t.id = p_task and not t.stop_requested;
+        return 'requested';
+    end if;
+    perform afl.close_one_v1(p_task, 'canceled', p_error, false, v_lanes, v_now);
+    return 'closed';
+end $$;
+
+-- Sweeping: one item each. Null: somebody else is at it, or there is nothing to do any more.
+
+-- Gives a worker up that did not renew in time.
+create function afl.expire_worker_v1(p_worker text) returns text language plpgsql as $$
+begin
+    update afl.worker w set state = 'error'
+    where w.id = (select x.id from afl.worker x
+                  where x.id = p_worker and x.expires_at <= afl.now()
+                    and x.state in ('startup', 'running')
+                  for update skip locked);
+    return case when found then 'workers_expired' end;
+end $$;
+
+-- Takes a task from a worker that is lost: ready again, canceled, or given up.
+create function afl.recover_v1(p_task uuid, p_error json) returns text
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    k afl.task;
+    v_lanes boolean;
+begin
+    select * into k from afl.task t
+    where t.id = p_task and case when t.state = 'running' then true end
+    for update skip locked;
+    if not found then
+        return null;
+    end if;
+    -- shared, so that a renewal either comes before or sees that the task is lost
+    perform 1 from afl.worker w where w.id = k.worker and w.expires_at <= v_now
+    for share skip locked;
+    if not found then
+        return null;
+    end if;
+    if not k.stop_requested and k.crashes < k.max_crashes then
+        update afl.task t set
+            state = 'ready', fence = null, worker = null, claim_token = null, run_at = v_now,
+            crashes = t.crashes + 1, reason_code = 'crashed', reason_since = v_now,
+            reason_until = v_now, reason_by = null
+        where t.id = p_task;
+        return 'tasks_recovered';
+    end if;
+    v_lanes := afl.lock_tasks_v1(array[p_task]);
+    if k.stop_requested then
+        perform afl.close_one_v1(p_task, 'canceled', k.error, false, v_lanes, v_now);
+        return 'tasks_recovered';
+    end if;
+    update afl.task t set crashes = t.crashes + 1 where t.id = p_task;
+    perform afl.close_one_v1(p_task, 'failed', p_error, true, v_lanes, v_now);
+    return 'tasks_given_up';
+end $$;
+
+-- Answers a call as timeout and stops its callee.
+create function afl.time_out_call_v1(p_call uuid, p_error json) returns text
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    c afl.call;
+    v_lanes boolean;
+begin
+    select * into c from afl.call x where x.id = p_call;
+    perform 1 from afl.task t where t.id = c.callee for update skip locked;
+    if not found then
+        return null;
+    end if;
+    v_lanes := afl.lock_tasks_v1(array[c.callee]);
+    if v_lanes then
+        perform afl.lock_lanes_v1(array[c.callee], null, null);
+    end if;
+    update afl.call x set status = 'timeout', reply = p_error, replied_at = v_now
+    where x.id = p_call and case when x.status = 'open' then x.deadline <= v_now end;
+    if not found then
+        return null;
+    end if;
+    perform afl.wake_v1(array[c.caller], v_lanes, v_now);
+    perform afl.stop_v1(c.callee, false, p_error);
+    return 'calls_timed_out';
+end $$;
+
+-- Closes a task that is past its deadline, fence or not.
+create function afl.time_out_task_v1(p_task uuid, p_error json) returns text
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+begin
+    perform 1 from afl.task t
+    where t.id = p_task and case when t.state <> 'closed' then t.deadline <= v_now end
+    for update skip locked;
+    if not found then
+        return null;
+    end if;
+    perform afl.close_one_v1(p_task, 'timeout', p_error, false, afl.lock_tasks_v1(array[p_task]),
+                             v_now);
+    return 'tasks_timed_out';
+end $$;
+
+-- Stops a task whose caller is closed.
+create function afl.stop_orphan_v1(p_task uuid, p_error json) returns text
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+begin
+    perform 1 from afl.task t join afl.task p on p.id = t.caller
+    where t.id = p_task and t.state <> 'closed' and not t.stop_requested and p.state = 'closed'
+    for update of t skip locked;
+    if not found then
+        return null;
+    end if;
+    perform afl.stop_v1(p_task, false, p_error);
+    delete from afl.orphan o where o.task = p_task;
+    return 'orphans_stopped';
+end $$;
+
+-- I7: gives a lane that nobody holds to the first that queues for it.
+create function afl.mend_lane_v1(p_tenant text, p_lane text) returns text
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+begin
+    perform 1 from afl.task t where t.tenant = p_tenant and t.lane = p_lane and t.state = 'queued'
+    for update skip locked;
+    if not found then
+        return null;
+    end if;
+    insert into afl.lane (tenant, name, active)
+    select t.tenant, t.lane, t.id from afl.task t
+    where t.tenant = p_tenant and t.lane = p_lane and t.state = 'queued'
+    order by t.priority desc, t.id limit 1
+    on conflict do nothing;
+    if not found then
+        return null;
+    end if;
+    perform afl.pass_lane_v1(p_tenant, p_lane, afl.now());
+    return 'lanes_promoted';
+end $$;
+
+-- Removes finished runs whose every task closed that long ago; answers how many tasks went.
+create function afl.rotate_v1(p_older_than interval, p_limit int) returns int language plpgsql as $$
+declare
+    v_before timestamptz := afl.now() - p_older_than;
+    v_gone int := 0;
+    v_ids uuid[];
+    r record;
+begin
+    for r in
+        select distinct on (t.closed_at, t.run) t.run from afl.task t
+        where t.state = 'closed' and t.depth = 0 and t.closed_at <= v_before
+        order by t.closed_at, t.run
+    loop
+        exit when v_gone >= p_limit;
+        continue when exists (
+            select from afl.task t where t.run = r.run
+              and (t.state <> 'closed' or t.closed_at > v_before));
+        v_ids := array(select t.id from afl.task t where t.run = r.run for update);
+        delete from afl.call c where c.caller = any(v_ids);
+        delete from afl.box_card b where b.box = any(v_ids::text[]);
+        delete from afl.orphan o where o.task = any(v_ids);
+        delete from afl.task t where t.id = any(v_ids);
+        v_gone := v_gone + cardinality(v_ids);
+    end loop;
+    return v_gone;
+end $$;

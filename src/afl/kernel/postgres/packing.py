@@ -1,0 +1,203 @@
+"""Values to parameters. Specs travel as one JSON text, what users store as an array beside it, so
+that it is kept letter by letter. Arrays are written here, in a fifth of the time that the driver
+takes for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from afl.base.ids import IdSource
+from afl.kernel.model import CallId, ClaimRequest, Close, Commit, Json, Suspend, TaskId, TaskSpec
+from afl.kernel.requests import json_copy
+from afl.kernel.rules import card_hash
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def json_text(value: Json, where: str = "the value") -> str | None:
+    """JSON text of what a user wants stored; null is stored as nothing."""
+    if value is None:
+        return None
+    return json.dumps(json_copy(value, where), ensure_ascii=False, separators=(",", ":"))
+
+
+def array(values: Iterable[str | int | None]) -> str:
+    """An array in the text form of PostgreSQL."""
+    return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _element(value: str | int | None) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        if "\\" in value:
+            value = value.replace("\\", "\\\\")
+        if '"' in value:
+            value = value.replace('"', '\\"')
+        return f'"{value}"'
+    return str(value)
+
+
+def microseconds(span: timedelta) -> int:
+    return span // _MICROSECOND
+
+
+def pack_spec(spec: TaskSpec, number: int, task: str) -> dict[str, Any]:
+    """A spec as `afl.insert_tasks_v1` reads it."""
+    retry = spec.retry
+    return {
+        "n": number,
+        "id": task,
+        "tenant": spec.tenant,
+        "run": spec.run,
+        "kind": spec.kind,
+        "name": spec.name,
+        "list": spec.list,
+        "lane": spec.lane,
+        "hold": spec.hold,
+        "priority": spec.priority,
+        "delay_us": microseconds(spec.delay),
+        "timeout_us": None if spec.timeout is None else microseconds(spec.timeout),
+        "wake": spec.wake.value,
+        "max_failures": retry.max_failures,
+        "retry_delay_us": microseconds(retry.delay),
+        "retry_backoff": retry.backoff,
+        "retry_max_delay_us": microseconds(retry.max_delay),
+        "retry_jitter": retry.jitter,
+        "max_crashes": spec.max_crashes,
+        "idem": spec.idem,
+        "trace": spec.trace,
+    }
+
+
+def pack_specs(
+    specs: Sequence[TaskSpec], ids: IdSource, redrives: TaskId | None = None
+) -> dict[str, object]:
+    """The parameters of `enqueue`."""
+    tasks = [ids.new_id() for _ in specs]
+    packed = [
+        {**pack_spec(spec, n, task), "redrives": redrives}
+        for n, (spec, task) in enumerate(zip(specs, tasks, strict=True), 1)
+    ]
+    return {
+        "specs": _dumps(packed),
+        "inputs": array(json_text(spec.input, "the input") for spec in specs),
+        "ids": array(tasks),
+        "tenants": array(spec.tenant for spec in specs),
+        "lanes": _unless_empty([spec.lane for spec in specs]),
+        "idems": _unless_empty([spec.idem for spec in specs]),
+    }
+
+
+def pack_eager(eager: ClaimRequest | None) -> dict[str, object]:
+    if eager is None:
+        return dict.fromkeys(("worker", "names", "lists", "token")) | {"n": 0}
+    return {
+        "worker": eager.worker,
+        "names": array(eager.names),
+        "lists": array(eager.lists),
+        "n": max(eager.n, 0),
+        "token": eager.token,
+    }
+
+
+def pack_commits(
+    commits: Sequence[Commit], call_ids: Sequence[CallId], ids: IdSource, eager: ClaimRequest | None
+) -> dict[str, object]:
+    """The parameters of `commit`; the ids are for its calls, should they be new."""
+    closes = [each.then if isinstance(each.then, Close) else None for each in commits]
+    return {
+        "fences": array(each.fence for each in commits),
+        "numbers": array(each.number for each in commits),
+        "thens": array(_then(each) for each in commits),
+        "outcomes": array(None if each is None else each.outcome.value for each in closes),
+        "results": array(None if each is None else json_text(each.result) for each in closes),
+        "errors": array(None if each is None else json_text(each.error) for each in closes),
+        "permanents": array(each is not None and each.permanent for each in closes),
+        "cards": array(len(each.cards) for each in commits),
+        **_pack_cards(commits),
+        **_pack_applied(commits),
+        **_pack_calls(commits, call_ids, ids),
+        **pack_eager(eager),
+    }
+
+
+def _then(commit: Commit) -> str:
+    if isinstance(commit.then, Close):
+        return "close"
+    return "suspend" if isinstance(commit.then, Suspend) else "continue"
+
+
+_NO_CARDS: Mapping[str, object] = dict.fromkeys(
+    ("card_at", "card_hashes", "card_kinds", "card_contents")
+)
+_NO_APPLIED: Mapping[str, object] = dict.fromkeys(("applied_at", "applied"))
+_NO_CALLS: Mapping[str, object] = dict.fromkeys(
+    ("calls", "inputs", "call_at", "call_ids", "call_keys", "call_lanes", "call_tenants")
+)
+
+
+def _pack_cards(commits: Sequence[Commit]) -> Mapping[str, object]:
+    cards = [(at, card) for at, each in enumerate(commits, 1) for card in each.cards]
+    if not cards:
+        return _NO_CARDS
+    contents = [json_copy(card.content, "a card") for _, card in cards]
+    return {
+        "card_at": array(at for at, _ in cards),
+        "card_hashes": array(
+            card_hash(card.kind, content)
+            for (_, card), content in zip(cards, contents, strict=True)
+        ),
+        "card_kinds": array(card.kind for _, card in cards),
+        "card_contents": array(None if each is None else _dumps(each) for each in contents),
+    }
+
+
+def _pack_applied(commits: Sequence[Commit]) -> Mapping[str, object]:
+    applied = [(at, call) for at, each in enumerate(commits, 1) for call in each.applied]
+    if not applied:
+        return _NO_APPLIED
+    return {
+        "applied_at": array(at for at, _ in applied),
+        "applied": array(call for _, call in applied),
+    }
+
+
+def _pack_calls(
+    commits: Sequence[Commit], call_ids: Sequence[CallId], ids: IdSource
+) -> Mapping[str, object]:
+    calls = [(at, call) for at, each in enumerate(commits, 1) for call in each.calls]
+    if not calls:
+        return _NO_CALLS
+    packed = [
+        {
+            **pack_spec(call.task, n, ids.new_id()),
+            "at": at,
+            "call": call_id,
+            "key": call.key,
+            "call_timeout_us": microseconds(call.timeout),
+        }
+        for n, ((at, call), call_id) in enumerate(zip(calls, call_ids, strict=True), 1)
+    ]
+    lanes = _unless_empty([call.task.lane for _, call in calls])
+    return {
+        "calls": _dumps(packed),
+        "inputs": array(json_text(call.task.input, "the input") for _, call in calls),
+        "call_at": array(at for at, _ in calls),
+        "call_ids": array(call_ids),
+        "call_keys": array(call.key for _, call in calls),
+        "call_lanes": lanes,
+        "call_tenants": None if lanes is None else array(call.task.tenant for _, call in calls),
+    }
+
+
+def _unless_empty(values: list[str | None]) -> str | None:
+    """None if there is no value among them: what is not there need not be looked at."""
+    return array(values) if any(value is not None for value in values) else None
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,157 @@
+"""Rows to values. The column lists here and the readers below them are two halves of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from afl.kernel.model import (
+    Call,
+    CallId,
+    CallStatus,
+    Claim,
+    Fence,
+    Outcome,
+    Reason,
+    ReasonCode,
+    Retry,
+    RunId,
+    State,
+    Task,
+    TaskId,
+    Wake,
+    Worker,
+    WorkerId,
+    WorkerState,
+)
+
+TASK_COLUMNS = """
+    t.id::text, t.tenant, t.run, t.kind, t.name, t.list, t.lane, t.hold, t.parent_call::text,
+    t.depth, t.state, t.outcome, t.priority, t.run_at, t.wake, t.fence, t.worker, t.claim_token,
+    t.committed_fence, t.commits, t.max_failures, t.retry_delay, t.retry_backoff,
+    t.retry_max_delay, t.retry_jitter, t.crashes, t.max_crashes, t.failures, t.deadline,
+    t.stop_requested, t.input, t.result, t.error, t.reason_code, t.reason_since, t.reason_until,
+    t.reason_by, t.idem, t.trace, t.seq, t.dead, t.redrives::text, t.created_at, t.closed_at
+""".strip()
+TASK_WIDTH = 44
+CALL_COLUMNS = """
+    c.id::text, c.run, c.caller::text, c.key, c.callee::text, c.status, c.deadline, c.reply,
+    c.replied_at, c.applied
+""".strip()
+
+_STATES = {each.value: each for each in State}
+_OUTCOMES: dict[str | None, Outcome | None] = {each.value: each for each in Outcome}
+_OUTCOMES[None] = None
+_WAKES = {each.value: each for each in Wake}
+_REASONS = {each.value: each for each in ReasonCode}
+_STATUSES = {each.value: each for each in CallStatus}
+
+
+def is_id(text: str) -> bool:
+    """Whether this can be the id of a task or a call."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def task_of(row: Sequence[Any], at: int = 0) -> Task:
+    """The task whose columns start there. The order is that of `Task`, spread where it nests."""
+    r = row[at : at + TASK_WIDTH]
+    values: tuple[Any, ...] = (
+        *r[:10],
+        _STATES[r[10]],
+        _OUTCOMES[r[11]],
+        r[12],
+        _utc(r[13]),
+        _WAKES[r[14]],
+        *r[15:20],
+        Retry(*r[20:25]),
+        *r[25:28],
+        _utc_or_none(r[28]),
+        *r[29:33],
+        None if r[33] is None else _reason(*r[33:37]),
+        *r[37:42],
+        _utc(r[42]),
+        _utc_or_none(r[43]),
+    )
+    return Task(*values)
+
+
+def _reason(code: str, since: datetime, until: datetime | None, by: str | None) -> Reason:
+    return Reason(_REASONS[code], _utc(since), _utc_or_none(until), by)
+
+
+def call_of(row: Sequence[Any]) -> Call:
+    id_, run, caller, key, callee, status, deadline, reply, replied_at, applied = row
+    return Call(
+        id_,
+        run,
+        caller,
+        key,
+        callee,
+        _STATUSES[status],
+        _utc(deadline),
+        reply,
+        _utc_or_none(replied_at),
+        applied,
+    )
+
+
+def claim_of(task: Task, replies: Sequence[Sequence[Any]] | None) -> Claim:
+    """A claim, with the answers as `afl.untaken_v1` packs them."""
+    assert task.fence is not None
+    return Claim(
+        task, task.fence, tuple(_untaken(task, reply) for reply in replies) if replies else ()
+    )
+
+
+def _untaken(task: Task, reply: Sequence[Any]) -> Call:
+    id_, key, callee, status, deadline, body, replied_at = reply
+    return Call(
+        CallId(id_),
+        RunId(task.run),
+        TaskId(task.id),
+        key,
+        callee,
+        _STATUSES[status],
+        _utc(datetime.fromisoformat(deadline)),
+        body,
+        _utc(datetime.fromisoformat(replied_at)),
+        False,
+    )
+
+
+def worker_of(row: Sequence[Any]) -> Worker:
+    (id_, name, group, service, lists, handlers, slots, lease, state, started, seen, expires) = row
+    return Worker(
+        WorkerId(id_),
+        name,
+        group,
+        service,
+        tuple(lists),
+        tuple(handlers),
+        slots,
+        lease,
+        WorkerState(state),
+        _utc(started),
+        _utc(seen),
+        _utc(expires),
+    )
+
+
+def fences_of(values: Sequence[int]) -> tuple[Fence, ...]:
+    return tuple(Fence(value) for value in values)
+
+
+def _utc(value: datetime) -> datetime:
+    return value.astimezone(UTC)
+
+
+def _utc_or_none(value: datetime | None) -> datetime | None:
+    return None if value is None else value.astimezone(UTC)
+
+
+utc = _utc

@@ -1,0 +1,40 @@
+"""The named statements of `sql/*.sql`, read once.
+
+A statement starts at a line `-- name: some_name`; the comment line below it says what it is for.
+`{task}` and `{call}` stand for the columns of a task aliased `t` and a call aliased `c`, in the
+order in which `rows` reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+
+from afl.kernel.postgres.rows import CALL_COLUMNS, TASK_COLUMNS
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def parse(text: str) -> Iterator[tuple[str, str]]:
+    """The statements of one file, each with its name."""
+    pieces = _NAME.split(text)
+    if pieces[0].strip():
+        raise ValueError("a statement stands before the first name")
+    yield from ((name, body.strip()) for name, body in zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+def _load() -> Mapping[str, bytes]:
+    found: dict[str, bytes] = {}
+    folder = files("afl.kernel.postgres").joinpath("sql")
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        for name, body in parse(file.read_text(encoding="utf-8")):
+            if name in found:
+                raise ValueError(f"two statements are named {name}")
+            text = body.replace("{task}", TASK_COLUMNS).replace("{call}", CALL_COLUMNS)
+            found[name] = text.encode()
+    return found
+
+
+SQL: Mapping[str, bytes] = _load()
+"""Every statement by its name."""

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kernel.postgres.databases import (
+    PostgresHarness,
+    clear,
+    migrated_database,
+    server_is_there,
+)
+
+
+@pytest.fixture(scope="session")
+def shared_url() -> Iterator[str]:
+    """A database that the tests of this process share, one after the other."""
+    if not server_is_there():
+        pytest.skip("there is no PostgreSQL to test with")
+    with migrated_database() as url:
+        yield url
+
+
+@pytest.fixture
+def url(shared_url: str) -> str:
+    """A database with the schema and no rows."""
+    clear(shared_url)
+    return shared_url
+
+
+@pytest.fixture
+def harness(url: str) -> Iterator[PostgresHarness]:
+    harness = PostgresHarness(url)
+    yield harness
+    harness.close()
