@@ -3,8 +3,8 @@ clock is the only clock.
 
 Every operation may be repeated when its answer was lost: `enqueue` with an `idem`, `commit` and
 `reply` by what they present, the rest because doing it twice is the same. A request is either done
-whole or leaves no trace. Naming a task, call, worker or card that is not there
-raises `NotFound`, except where the answer can be None.
+whole or leaves no trace. Naming a task, call, worker or card that is not there raises `NotFound`,
+except where the answer can be None.
 """
 
 from __future__ import annotations

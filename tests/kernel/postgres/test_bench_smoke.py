@@ -22,7 +22,7 @@ def test_a_quick_run_compares_both_sides_and_leaves_no_database() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout.splitlines()[-1])
-    assert set(figures) == {"single_ratio", "batch_ratio", "rounds", "seconds", "cells"}
+    assert set(figures) == {"single_ratio", "batch_ratio", "rounds", "seconds", "load", "cells"}
     assert {(cell["clients"], cell["batch"]) for cell in figures["cells"]} == {(16, 1), (16, 100)}
     for cell in figures["cells"]:
         assert cell["bare"]["median"] > 0

@@ -1,5 +1,7 @@
 """The rows of the memory store, the indexes over them, and the log that takes changes back.
 
+Nothing else is kept: what a worker needs to go on is in these rows. # I12
+
 Every change of a task or a call goes through `_move` or `_move_call`: those derive all indexes from
 the row before and the row after. Undoing is the same step backwards.
 """

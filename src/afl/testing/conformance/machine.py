@@ -122,6 +122,15 @@ class KernelMachine(RuleBasedStateMachine):
     def claim(self, request: RRequest) -> None:
         self._all(lambda ref: ref.claim(request), lambda side: side.claim(request))
 
+    @precondition(lambda self: self.running())
+    @rule(task=_index)
+    def claim_again(self, task: int) -> None:
+        """A worker that has lost the answer to its claim."""
+        running = self.running()
+        taken = running[task % len(running)]
+        assert taken.worker is not None
+        self.claim(RRequest(taken.worker, taken.work.name, 1, taken.token))
+
     @precondition(lambda self: self.due())
     @rule(draft=commits(_thens), token=_tokens, eager=st.none() | _requests)
     def work(
@@ -169,6 +178,16 @@ class KernelMachine(RuleBasedStateMachine):
         label = task % len(self.reference.tasks)
         self._all(lambda ref: ref.stop(label, force), lambda side: side.stop(label, force=force))
 
+    @precondition(lambda self: self.running())
+    @rule(task=_index, draft=commits(_thens))
+    def stop_running(self, task: int, draft: tuple[RCommit, int, str]) -> None:
+        """A worker is asked to stop a task, and does one more step."""
+        running = self.running()
+        asked = running[task % len(running)]
+        self.stop(asked.label, force=False)
+        if asked.fence is not None:
+            self._commit([self._fit(draft[0], asked.fence, ())], None)
+
     @precondition(lambda self: any(task.dead for task in self.reference.tasks))
     @rule(task=_index)
     def redrive(self, task: int) -> None:
@@ -179,6 +198,13 @@ class KernelMachine(RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         self._all(lambda ref: ref.sweep(), lambda side: side.sweep())
+
+    @precondition(lambda self: self.running())
+    @rule()
+    def lose_workers(self) -> None:
+        """Nobody renews, and what was in their hands is taken from them."""
+        self.advance(LEASE_SECONDS + 5)
+        self.sweep()
 
     @rule(worker=st.sampled_from([*WORKERS]))
     def renew(self, worker: str) -> None:
@@ -210,6 +236,15 @@ class KernelMachine(RuleBasedStateMachine):
         """What a worker could claim."""
         now = self.reference.now
         return [t for t in self.reference.tasks if t.state == "ready" and t.run_at <= now]
+
+    def running(self) -> list[RTask]:
+        return [task for task in self.reference.tasks if task.state == "running"]
+
+    def _fit(self, commit: RCommit, fence: int, applied: tuple[int, ...]) -> RCommit:
+        """The commit with a fence, its number counted from the one that comes next."""
+        taken = (t.commits for t in self.reference.tasks if t.committed_fence == fence)
+        number = max(commit.number + max(taken, default=0), 0)
+        return replace(commit, fence=fence, number=number, applied=applied)
 
     def _step(
         self, commit: RCommit, index: int, applied: str, token: str | None, eager: RRequest | None
@@ -273,12 +308,7 @@ class KernelMachine(RuleBasedStateMachine):
         tasks = self.reference.tasks
         held = [task.fence for task in tasks if task.fence is not None]
         fence = held[index % len(held)] if held and index % 4 else index % self.reference.fences + 1
-        number = commit.number + max(
-            (task.commits for task in tasks if task.committed_fence == fence), default=0
-        )
-        return replace(
-            commit, fence=fence, number=max(number, 0), applied=self._answers(fence, applied, index)
-        )
+        return self._fit(commit, fence, self._answers(fence, applied, index))
 
     def _answers(self, fence: int, which: str, index: int) -> tuple[int, ...]:
         calls = self.reference.calls
