@@ -127,7 +127,7 @@ create unique index task_live_callee on afl.task (caller, parent_call)
 create unique index task_idem on afl.task (tenant, idem) where idem is not null;
 create index task_deadline on afl.task (deadline, id)
     where deadline is not null and state <> 'closed';
-create index task_run on afl.task (run, id);
+create index task_run on afl.task (run);
 -- Runs that may be over, oldest first: a run is over only when its roots are.
 create index task_rotation on afl.task (closed_at) where state = 'closed' and depth = 0;
 create index task_dead on afl.task (id) where dead;
@@ -702,10 +702,9 @@ begin
             order by k.priority desc, k.run_at, k.id limit v_want);
         exit when cardinality(v_found) = 0;
         with c as (
-            select x.id from unnest(v_found) with ordinality as f(id, ord)
-            join afl.task x on x.id = f.id
+            select x.id from afl.task x
             where x.id = any(v_found) and case when x.state = 'ready' then x.run_at <= v_now end
-            order by f.ord limit v_missing
+            order by x.priority desc, x.run_at, x.id limit v_missing
             for update of x skip locked
         ), taken as (
             update afl.task x set
@@ -713,7 +712,7 @@ begin
                 claim_token = p_token, reason_code = null, reason_since = null,
                 reason_until = null, reason_by = null
             from (select c.id, nextval('afl.fence') as fence from c) as c
-            where x.id = any(v_found) and x.id = c.id
+            where x.id = c.id
             returning x.id
         )
         select array_agg(taken.id) into v_ids from taken;

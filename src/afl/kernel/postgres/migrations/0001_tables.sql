@@ -124,7 +124,7 @@ create unique index task_live_callee on afl.task (caller, parent_call)
 create unique index task_idem on afl.task (tenant, idem) where idem is not null;
 create index task_deadline on afl.task (deadline, id)
     where deadline is not null and state <> 'closed';
-create index task_run on afl.task (run, id);
+create index task_run on afl.task (run);
 -- Runs that may be over, oldest first: a run is over only when its roots are.
 create index task_rotation on afl.task (closed_at) where state = 'closed' and depth = 0;
 create index task_dead on afl.task (id) where dead;

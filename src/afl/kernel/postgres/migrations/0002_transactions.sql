@@ -457,10 +457,9 @@ begin
             order by k.priority desc, k.run_at, k.id limit v_want);
         exit when cardinality(v_found) = 0;
         with c as (
-            select x.id from unnest(v_found) with ordinality as f(id, ord)
-            join afl.task x on x.id = f.id
+            select x.id from afl.task x
             where x.id = any(v_found) and case when x.state = 'ready' then x.run_at <= v_now end
-            order by f.ord limit v_missing
+            order by x.priority desc, x.run_at, x.id limit v_missing
             for update of x skip locked
         ), taken as (
             update afl.task x set
@@ -468,7 +467,7 @@ begin
                 claim_token = p_token, reason_code = null, reason_since = null,
                 reason_until = null, reason_by = null
             from (select c.id, nextval('afl.fence') as fence from c) as c
-            where x.id = any(v_found) and x.id = c.id
+            where x.id = c.id
             returning x.id
         )
         select array_agg(taken.id) into v_ids from taken;
