@@ -322,3 +322,23 @@ def refuse_applied(call: Call | None, caller: Task) -> None:
         raise BadRequest(f"`applied` names a call that task {caller.id} never made")
     if call.status is CallStatus.OPEN:
         raise BadRequest(f"call '{call.key}' has no answer yet that could be applied")
+
+
+def redrive_spec(dead: Task) -> TaskSpec:
+    """The same work, with its whole time before it."""
+    return TaskSpec(
+        kind=dead.kind,
+        name=dead.name,
+        run=dead.run,
+        tenant=dead.tenant,
+        list=dead.list,
+        lane=dead.lane,
+        hold=dead.hold,
+        priority=dead.priority,
+        timeout=None if dead.deadline is None else dead.deadline - dead.created_at,
+        wake=dead.wake,
+        retry=dead.retry,
+        max_crashes=dead.max_crashes,
+        input=dead.input,
+        trace=dead.trace,
+    )

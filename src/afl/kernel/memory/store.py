@@ -22,7 +22,6 @@ from afl.kernel.model import (
     State,
     Task,
     TaskId,
-    TaskSpec,
 )
 
 
@@ -102,22 +101,7 @@ class MemoryDeadLetters(Core):
                 raise BadRequest(f"task {task} was not given up, so there is nothing to redrive")
             if task in rows.redriven:
                 return task_out(rows.tasks[rows.redriven[task]])
-            spec = TaskSpec(
-                kind=dead.kind,
-                name=dead.name,
-                run=dead.run,
-                tenant=dead.tenant,
-                list=dead.list,
-                lane=dead.lane,
-                hold=dead.hold,
-                priority=dead.priority,
-                timeout=None if dead.deadline is None else dead.deadline - dead.created_at,
-                wake=dead.wake,
-                retry=dead.retry,
-                max_crashes=dead.max_crashes,
-                input=dead.input,
-                trace=dead.trace,
-            )
+            spec = rules.redrive_spec(dead)
             return task_out(make_root(rows, self._ids, spec, redrives=task))
 
 

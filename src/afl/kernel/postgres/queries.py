@@ -17,7 +17,6 @@ from afl.kernel.model import (
     State,
     Task,
     TaskId,
-    TaskSpec,
 )
 from afl.kernel.postgres.core import Core, known_task
 from afl.kernel.postgres.database import Row
@@ -101,32 +100,12 @@ class PostgresDeadLetters(Core):
             row = cursor.execute(SQL["find_redrive"], parameters).fetchone()
             if row is not None:
                 return task_of(row)
-            again = pack_specs([_spec_of(dead)], self._ids, redrives=task)
+            again = pack_specs([rules.redrive_spec(dead)], self._ids, redrives=task)
             row = cursor.execute(SQL["enqueue"], again).fetchone()
             assert row is not None
             return task_of(row, 1)
 
         return self._database.run(work, transaction=True)
-
-
-def _spec_of(dead: Task) -> TaskSpec:
-    """The same work, with its whole time before it."""
-    return TaskSpec(
-        kind=dead.kind,
-        name=dead.name,
-        run=dead.run,
-        tenant=dead.tenant,
-        list=dead.list,
-        lane=dead.lane,
-        hold=dead.hold,
-        priority=dead.priority,
-        timeout=None if dead.deadline is None else dead.deadline - dead.created_at,
-        wake=dead.wake,
-        retry=dead.retry,
-        max_crashes=dead.max_crashes,
-        input=dead.input,
-        trace=dead.trace,
-    )
 
 
 class PostgresRetention(Core):

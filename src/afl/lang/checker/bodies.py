@@ -3,8 +3,6 @@ catch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from afl.ir import model as ir
 from afl.lang import tree
 from afl.lang.checker.blocks import check_catch, check_clauses
@@ -21,7 +19,7 @@ from afl.lang.diagnostics.reporter import advise
 def check_facet(context: Context, facet: FacetSymbol) -> ir.Facet:
     node = facet.node
     problems = len(context.reporter.diagnostics)
-    context.declared = dict(_step_names(node))
+    context.declaration = node
     context.place(facet.qname, node)
     owner = Owner(facet.qname, facet, "declaration", 0)
     signature = Scope(facet, facet.unit)
@@ -56,32 +54,6 @@ def check_facet(context: Context, facet: FacetSymbol) -> ir.Facet:
 
 def compile_params(params: dict[str, ParamSymbol]) -> tuple[ir.Param, ...]:
     return tuple(ir.Param(param.name, param.type, param.default) for param in params.values())
-
-
-def _step_names(node: tree.FacetDecl) -> Iterator[tuple[str, tree.Name]]:
-    """Every step of a declaration, however deep, the last first: of two the first is kept."""
-    blocks: list[tree.Block] = []
-    parts: list[tree.Clause | tree.Catch | None] = [node.catch, *node.clauses]
-    found: list[tree.Name] = []
-    while parts:
-        part = parts.pop()
-        if part is None:
-            continue
-        if isinstance(part, tree.Clause):
-            parts.append(part.catch)
-        if isinstance(part.body, tree.Block):
-            blocks = [part.body]
-        elif isinstance(part.body, tree.When):
-            blocks = [case.block for case in part.body.cases]
-        else:
-            blocks = []
-        for block in blocks:
-            for statement in block.statements:
-                if isinstance(statement, tree.Step):
-                    found.append(statement.name)
-                    parts += [statement.catch, *statement.clauses]
-    found.sort(key=lambda name: -name.start)
-    return ((name.text, name) for name in found)
 
 
 def _mixin_owners(facet: FacetSymbol) -> tuple[Owner, ...]:

@@ -9,6 +9,7 @@ from typing import Literal
 from afl.ir import model as ir
 from afl.ir.types import JSON, STRING, FacetRef, ListOf, MapOf, OptionalOf, SchemaRef, Type
 from afl.lang import tree
+from afl.lang.checker.outline import find_step
 from afl.lang.checker.scope import Context, RefKey, Scope, StepSymbol
 from afl.lang.checker.symbols import EnumSymbol, FacetSymbol, SchemaSymbol
 from afl.lang.checker.types import UNKNOWN, bare, is_dynamic, optional, show
@@ -356,7 +357,8 @@ def report_unknown_step(
 ) -> None:
     """A step that does not exist, or that cannot be seen. `meant` is what may be put instead."""
     span = context.span(name)
-    declared = context.declared.get(name.text)
+    declaration = context.declaration
+    declared = find_step(declaration, name.text) if declaration is not None else None
     if declared is not None:
         context.reporter.report(
             "AFL1016",

@@ -204,8 +204,7 @@ class Context:
     #: conditional depth: under a when case, a foreach or a catch
     conditional: int = 0
     has_effect: bool = False
-    #: every step name of the declaration, with the place of the first
-    declared: dict[str, tree.Name] = field(default_factory=dict)
+    declaration: tree.FacetDecl | None = None
     steps: list[StepSymbol] = field(default_factory=list)
 
     @property

@@ -12,10 +12,7 @@ from afl.lang.tokens import (
     BAD,
     BUILTIN_TYPES,
     DECLARATION_STARTS,
-    DOUBLE,
-    DURATION,
     EOF,
-    INT,
     RESERVED,
     SCRIPT,
     STRING,
@@ -31,7 +28,6 @@ MAX_NESTING = 64
 _OPENING = {"{": "}", "#{": "}", "(": ")", "[": "]"}
 _CLOSING = frozenset("})]")
 _AFTER_LIST = frozenset({"=>", "with", "after", "andThen", "catch"})
-_LITERALS = {INT, DOUBLE, DURATION, STRING, TEXT}
 
 
 class Lost(Exception):
@@ -201,8 +197,6 @@ class Cursor:
             return "a string"
         if kind == SCRIPT:
             return "a script block"
-        if kind in _LITERALS:
-            return f"`{text}`"
         return f"`{text}`"
 
     def complain(
