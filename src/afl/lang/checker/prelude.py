@@ -1,6 +1,6 @@
 """The built-in namespace, written in the language itself.
 
-Policies are facets, so their arguments are checked like any call's; what no type can say (where one
+Policies are facets of `afl`, so their arguments are checked like any call's; what no type can say (where one
 may stand, which values make sense) is in `policies`.
 """
 
@@ -62,6 +62,23 @@ namespace afl {
 
   /** Start no further step after the first failure. */
   facet FailFast()
+}
+
+namespace afl.time {
+  /** Wait for a stretch of time. No worker is held meanwhile. */
+  event facet Sleep(duration: Duration)
+
+  /** Wait until a time, written as in `2027-01-31T09:00:00+01:00`; without a zone it is UTC. */
+  event facet Until(time: String)
+}
+
+namespace afl.event {
+  /** Wait for an event from outside, with this name and key. Each event is taken once. */
+  event facet Wait(
+    name: String,
+    key: String = "",
+    timeout: Duration? = null,
+  ) => (payload: Json)
 }
 """
 

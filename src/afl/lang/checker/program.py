@@ -39,7 +39,18 @@ def check_files(files: Sequence[tree.File], reporter: Reporter) -> ir.Program:
             report_idle_steps(index, contexts)
         report_unneeded_uses(index)
         check_doc_tags(index)
-    return _program(index, facets, schedules, places)
+    called = {call.callee for context in contexts.values() for call in context.calls}
+    unused = {
+        facet.qname
+        for facet in index.facets()
+        if facet.unit.builtin and facet.qname not in called
+    }
+    return _program(
+        index,
+        [facet for facet in facets if facet.name not in unused],
+        schedules,
+        [place for place in places if place.id not in unused],
+    )
 
 
 def _schedules(index: Index, places: list[Place]) -> list[ir.Schedule]:

@@ -91,7 +91,7 @@ class FacetSymbol(Symbol):
 
     @property
     def is_policy(self) -> bool:
-        return self.unit.builtin
+        return self.unit.namespace == BUILTIN
 
     def aliases(self) -> dict[str, FacetSymbol | None]:
         return {mixin.alias: mixin.facet for mixin in self.mixins if mixin.alias is not None}
