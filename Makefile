@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test fmt docs conformance sim chaos-kernel fuzz-lang bench-lang bench-kernel lock clean
+.PHONY: help setup check test fmt docs conformance sim chaos-kernel fuzz-lang bench-lang bench-kernel bench-bloat \
+	bench-doorbell bench-idle lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## Create .venv and install the locked tools and the project into it
 
@@ -52,8 +53,17 @@ fuzz-lang: $(INSTALLED) ## Throw generated and broken programs at the compiler
 bench-lang: $(INSTALLED) ## Measure the compiler
 	$(BIN)/python -m bench.lang
 
-bench-kernel: $(INSTALLED) ## Compare the kernel on PostgreSQL with PostgreSQL itself
+bench-kernel: $(INSTALLED) ## Compare the kernel with PostgreSQL itself and with other queues
 	$(BIN)/python -m bench.kernel
+
+bench-bloat: $(INSTALLED) ## Measure claims among millions of finished tasks and under an open snapshot
+	$(BIN)/python -m bench.bloat
+
+bench-doorbell: $(INSTALLED) ## Measure the way from a commit to a claim in another process
+	$(BIN)/python -m bench.doorbell
+
+bench-idle: $(INSTALLED) ## Measure what idle workers cost the database
+	$(BIN)/python -m bench.idle
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"

@@ -1,7 +1,8 @@
 """How many steps a second the memory store takes: `python -m bench.kernel_memory`.
 
 A cycle is one enqueue, one claim and one commit that closes the task. A step is what a warm worker
-does for each step of a flow: one commit that opens a call, whose callee is born running.
+does for each step of a flow: it commits the flow with a call and gets the callee to do, then it
+commits the callee's answer and gets the flow to go on.
 """
 
 from __future__ import annotations
@@ -52,23 +53,15 @@ def cycles(store: MemoryStore, count: int) -> None:
 
 def steps(store: MemoryStore, count: int) -> None:
     """A flow of `count` steps, each one call that its own worker answers."""
-    eager = ClaimRequest(WORKER, ("Pay",))
+    request = ClaimRequest(WORKER, ("Pay", "Flow"))
     store.enqueue([FLOW])
+    (flow,) = store.claim(request)
     for number in range(count):
-        (flow,) = store.claim(ClaimRequest(WORKER, ("Flow",)))
-        (committed,) = store.commit(
-            [
-                Commit(
-                    flow.fence,
-                    Suspend(),
-                    calls=(CallSpec(f"s{number}", STEP, timedelta(hours=1)),),
-                    applied=tuple(call.id for call in flow.replies),
-                )
-            ],
-            eager=eager,
-        )
-        store.commit([Commit(committed.eager[0].fence, DONE)])
-    (flow,) = store.claim(ClaimRequest(WORKER, ("Flow",)))
+        call = CallSpec(f"s{number}", STEP, timedelta(hours=1))
+        applied = tuple(call.id for call in flow.replies)
+        commit = Commit(flow.fence, Suspend(), calls=(call,), applied=applied)
+        _, (callee,) = store.commit_and_claim([commit], request)
+        _, (flow,) = store.commit_and_claim([Commit(callee.fence, DONE)], request)
     store.commit([Commit(flow.fence, DONE)])
 
 

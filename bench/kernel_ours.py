@@ -1,5 +1,9 @@
 """The same cycle through the kernel's port: enqueue, claim, and a commit that closes.
 
+It is driven as a worker is meant to drive it: only the first tasks are claimed on their own; from
+then on `commit_and_claim` closes what was done and takes the next in one transaction. So a cycle is
+two round trips here, and three in `kernel_bare`, which has no such transaction.
+
 Clients are threads, spread over processes that stay for the whole run, each with one store. A
 client is a worker of its own, and takes whatever task is next, whoever made it.
 """
@@ -91,15 +95,18 @@ def _client(store: PostgresStore, load: Load) -> int:
     request = ClaimRequest(worker, ("Pay",), n=load.batch)
     specs = [_SPEC] * load.batch
     closed = 0
+    store.enqueue(specs)
+    claims = store.claim(request)
     while True:
         store.enqueue(specs)
-        claims = store.claim(request)
-        store.commit([Commit(claim.fence, _DONE) for claim in claims])
+        done, claims = store.commit_and_claim(
+            [Commit(claim.fence, _DONE) for claim in claims], request
+        )
         now = time.time()
         if now >= load.end:
             return closed
         if now >= load.start:
-            closed += len(claims)
+            closed += len(done)
 
 
 def _shares(clients: int, processes: int) -> list[int]:

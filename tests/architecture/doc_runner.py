@@ -6,6 +6,7 @@
     afl             must check clean; `afl wrong` must have a finding, and every code that follows
                     must be among them; `afl fragment` is not checked
     json, toml      must parse
+    mermaid         must say which kind of diagram it is
     text            is free
 
 A comment `<!-- file: NAME -->` just before a block writes it to NAME first. AFL blocks that are
@@ -31,6 +32,7 @@ from tests.architecture.repository import ROOT
 
 _SENTINEL = "--- end of command ---"
 _TIMEOUT_SECONDS = 60
+_DIAGRAMS = ("erDiagram", "flowchart", "sequenceDiagram", "stateDiagram-v2")
 
 
 class BlockError(Exception):
@@ -203,6 +205,12 @@ def _parse_toml(_page: Page, block: Block) -> None:
         raise BlockError(f"the TOML does not parse: {error}") from error
 
 
+def _check_mermaid(_page: Page, block: Block) -> None:
+    kind = block.text.split(maxsplit=1)[:1]
+    if kind not in [[known] for known in _DIAGRAMS]:
+        raise BlockError(f"a diagram starts with its kind, one of {', '.join(_DIAGRAMS)}")
+
+
 def _accept(_page: Page, _block: Block) -> None:
     """Free text has nothing to run."""
 
@@ -211,6 +219,7 @@ _RUNNERS: dict[str, Callable[[Page, Block], None]] = {
     "afl": _check_afl,
     "console": _run_console,
     "json": _parse_json,
+    "mermaid": _check_mermaid,
     "python": _run_python,
     "sh": _run_console,
     "text": _accept,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -33,6 +33,8 @@ class Block:
 class Link:
     line: int
     target: str
+    text: str = ""
+    """What the reader sees; empty for an image."""
 
 
 def documentation_pages() -> list[Path]:
@@ -57,10 +59,14 @@ def blocks(text: str) -> Iterator[Block]:
 
 def links(text: str) -> Iterator[Link]:
     for token in MarkdownIt("commonmark").parse(text):
-        for child in token.children or []:
-            target = child.attrGet("href" if child.type == "link_open" else "src")
-            if child.type in ("link_open", "image"):
-                yield Link(_line(token), str(target))
+        children = token.children or []
+        for position, child in enumerate(children):
+            if child.type == "image":
+                yield Link(_line(token), str(child.attrGet("src")))
+            elif child.type == "link_open":
+                inside = takewhile(lambda each: each.type != "link_close", children[position + 1 :])
+                shown = "".join(each.content for each in inside)
+                yield Link(_line(token), str(child.attrGet("href")), shown)
 
 
 def anchors(text: str) -> set[str]:

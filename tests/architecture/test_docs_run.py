@@ -31,6 +31,8 @@ def _problems(tmp_path: Path, page: str) -> list[str]:
         ("```python\nf(\n```", "page.md:1: the Python code raises SyntaxError"),
         ("```json\n{]\n```", "page.md:1: the JSON does not parse"),
         ("```toml\na = \n```", "page.md:1: the TOML does not parse"),
+        ("```mermaid\nA --> B\n```", "page.md:1: a diagram starts with its kind"),
+        ("```mermaid\n```", "page.md:1: a diagram starts with its kind"),
         ("```ruby\n1\n```", "page.md:1: 'ruby' is not a language of these docs"),
         ("```\n1\n```", "page.md:1: '' is not a language of these docs"),
         ("text\n\n    indented\n", "page.md:3: '' is not a language of these docs"),
@@ -53,6 +55,7 @@ def test_a_block_that_is_wrong_is_reported(tmp_path: Path, page: str, problem: s
     "page",
     [
         "```text\n!?\n```",
+        "```mermaid\nflowchart LR\n  a --> b\n```",
         "```sh no-run needs a network\n$ false\n```",
         "```ruby no-run another language\n1\n```",
         "```console\n$ echo a\na\n$ echo b\n```",

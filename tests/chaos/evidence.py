@@ -13,10 +13,9 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from afl.kernel.model import Call, CallId, OutboxEntry, Task, TaskId
+from afl.kernel.model import OutboxEntry, TaskId
 from afl.kernel.postgres.rows import CALL_COLUMNS, TASK_COLUMNS, call_of, task_of
 from afl.testing.conformance.invariants import Snapshot
-from tests.chaos.workload import GROUP_SIZE, root_of
 
 #: A commit, by the fence that it presents and its number under it.
 Presented = tuple[int, int]
@@ -109,6 +108,8 @@ class WorkerLogs:
     sent_when_told: set[Presented] = field(default_factory=set)
     claims: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     told: int = 0
+    #: tasks that workers had without knowing, and gave back
+    strays: int = 0
 
 
 def read_logs(folder: Path) -> WorkerLogs:
@@ -120,6 +121,8 @@ def read_logs(folder: Path) -> WorkerLogs:
                 logs.claims[more[1]].append(path.stem)
             elif event == "told":
                 told.add(more[0])
+            elif event == "stray":
+                logs.strays += 1
             elif event in ("send", "ok", "fenced"):
                 presented = (more[0], more[1])
                 if event == "send":
@@ -158,20 +161,3 @@ def read_snapshot(connection: Connection[Any]) -> Snapshot:
         outbox=tuple(OutboxEntry(*row) for row in outbox),
         box_lengths={TaskId(box): length for box, length in boxes},
     )
-
-
-def split(rows: Snapshot) -> Iterator[Snapshot]:
-    """The groups of roots that share lanes; nothing else connects one run with another."""
-    groups: dict[int, dict[TaskId, Task]] = defaultdict(dict)
-    calls: dict[int, dict[CallId, Call]] = defaultdict(dict)
-    outbox: dict[int, list[OutboxEntry]] = defaultdict(list)
-    group_of = {task.id: root_of(str(task.input)) // GROUP_SIZE for task in rows.tasks.values()}
-    for task in rows.tasks.values():
-        groups[group_of[task.id]][task.id] = task
-    for call in rows.calls.values():
-        calls[group_of[call.caller]][call.id] = call
-    for entry in rows.outbox:
-        outbox[group_of[entry.task]].append(entry)
-    for group, tasks in groups.items():
-        lengths = {task: rows.box_lengths[task] for task in tasks if task in rows.box_lengths}
-        yield Snapshot(tasks, calls[group], tuple(outbox[group]), lengths)

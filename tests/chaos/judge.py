@@ -20,7 +20,6 @@ from tests.chaos.evidence import (
     read_audit,
     read_logs,
     read_snapshot,
-    split,
 )
 from tests.chaos.fleet import Faults
 from tests.chaos.sink import read_records
@@ -48,6 +47,7 @@ class Verdict:
     effects: int
     attempts: int
     told_and_sent: int
+    strays: int
     looks: int
     deadlocks: int
     seconds: float
@@ -60,6 +60,7 @@ class Verdict:
         least = {
             "stale_refused": max(1, int(MIN_STALE_REFUSED * share)),
             "recovered": max(1, int(MIN_RECOVERED * share)),
+            "strays": 1,
             "kills": 1,
             "stops": 1,
             "restarts": 1,
@@ -85,8 +86,7 @@ class Invariants:
 
     def look(self) -> tuple[Snapshot, list[str]]:
         rows = read_snapshot(self._connection)
-        wrong = [flaw for part in split(rows) for flaw in self._watch.check_snapshot(part)]
-        return rows, wrong
+        return rows, self._watch.check_snapshot(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,7 @@ def judge(case: Case, watch: Watch) -> Verdict:
         effects=len(values),
         attempts=len(records),
         told_and_sent=len(logs.sent_when_told),
+        strays=logs.strays,
         looks=case.looks,
         deadlocks=case.deadlocks,
         seconds=round(time.monotonic() - case.started, 1),

@@ -24,6 +24,7 @@ SOUND = Verdict(
     effects=8000,
     attempts=8000,
     told_and_sent=0,
+    strays=1,
     looks=1,
     deadlocks=0,
     seconds=1.0,
@@ -56,6 +57,11 @@ def test_a_commit_that_is_repeated_after_the_worker_was_told_is_not_stale(tmp_pa
     assert logs.sent_when_told == set()
 
 
+def test_tasks_that_were_given_back_are_counted(tmp_path: Path) -> None:
+    logs = logs_of(tmp_path, ("claim", "t", 5), ("stray", 6), ("send", 6, 0), ("ok", 6, 0))
+    assert (logs.strays, logs.acknowledged) == (1, {(6, 0)})
+
+
 def test_the_sink_keeps_the_first_effect_and_records_every_attempt(tmp_path: Path) -> None:
     path = tmp_path / "sink.jsonl"
     sink = Sink(path)
@@ -84,6 +90,7 @@ def test_a_run_that_keeps_all_promises_under_faults_is_ok() -> None:
         ("problems", ("something",)),
         ("stale_refused", 49),
         ("recovered", 99),
+        ("strays", 0),
         ("kills", 0),
         ("stops", 0),
         ("restarts", 0),

@@ -29,7 +29,6 @@ from afl.kernel.model import (
     ClaimRequest,
     Close,
     Commit,
-    Committed,
     Continue,
     Fence,
     Outcome,
@@ -50,6 +49,8 @@ _MAX_WORK_SECONDS = 0.006
 _MAX_VALUE = 1_000_000
 _MAX_LINGER_SECONDS = 1.0
 _BATCH = 3
+#: how often a claim reaches the store once more, when its answer has long been used
+_LATE_COPIES = 0.05
 
 
 class Log:
@@ -76,19 +77,24 @@ class ChaosWorker:
         self._held: deque[Claim] = deque()
         #: leaves that are done and not closed yet
         self._closing: deque[Commit] = deque()
-        self._request = ClaimRequest(worker=spec.id, names=NAMES, n=spec.slots)
+        #: fences of all answers to claims, and those that the store says it has besides
+        self._known: set[Fence] = set()
+        self._strays: deque[Fence] = deque()
+        #: the last request for tasks; each has a token of its own
+        self._request = ClaimRequest(worker=spec.id, names=NAMES, token=str(uuid4()))
 
     def run(self) -> None:
         self._again(lambda: self._store.register(self._spec))
         threading.Thread(target=self._renew, daemon=True).start()
         while os.getppid() == self._parent:
             if not self._held:
-                self._claim()
+                self._give_back()
+                last = self._request
+                self._go_on()
+                self._send_late_copy(last)
             if self._held:
                 self._work(self._held[0])
                 self._held.popleft()
-                if self._closing and not self._held:
-                    self._close_leaves()
             elif self._random.random() < 0.2:
                 self._again(lambda: self._store.sweep(limit=20))
             else:
@@ -108,9 +114,38 @@ class ChaosWorker:
             for fence in set(renewal.lost) - told:
                 told.add(fence)
                 self._log.write("told", fence)
+            self._strays.extend(renewal.stray)
+
+    def _give_back(self) -> None:
+        """Returns what it was given without knowing. No claim is under way, so what no answer has
+        brought will not come."""
+        while self._strays:
+            fence = self._strays.popleft()
+            if fence not in self._known:
+                self._known.add(fence)
+                self._log.write("stray", fence)
+                with suppress(Fenced):
+                    self._commit(Commit(fence, Suspend()))
+
+    def _go_on(self) -> None:
+        """Closes what is done and claims the next, in one transaction if it can be."""
+        if self._closing:
+            self._close_leaves(self._next_request(self._spec.slots))
+        else:
+            self._claim()
+
+    def _send_late_copy(self, request: ClaimRequest) -> None:
+        """A copy of a claim that was held up on its way. Nobody waits for its answer."""
+        if self._random.random() < _LATE_COPIES:
+            with suppress(NotFound, StoreUnavailable):
+                self._store.claim(request)
+
+    def _next_request(self, n: int) -> ClaimRequest:
+        self._request = replace(self._request, n=n, token=str(uuid4()))
+        return self._request
 
     def _claim(self) -> None:
-        request = replace(self._request, token=str(uuid4()))
+        request = self._next_request(self._spec.slots)
         try:
             claims = self._again(lambda: self._store.claim(request))
         except NotFound:
@@ -120,6 +155,7 @@ class ChaosWorker:
     def _take(self, claims: Sequence[Claim]) -> None:
         for claim in claims:
             self._log.write("claim", claim.task.id, claim.fence)
+            self._known.add(claim.fence)
             self._held.append(claim)
 
     def _work(self, claim: Claim) -> None:
@@ -146,17 +182,20 @@ class ChaosWorker:
         if len(self._closing) == _BATCH:
             self._close_leaves()
 
-    def _close_leaves(self) -> None:
+    def _close_leaves(self, request: ClaimRequest | None = None) -> None:
         """All in one transaction; if one of them is lost, each by itself."""
         commits = tuple(self._closing)
 
-        def send() -> None:
+        def send() -> list[Claim]:
             for commit in commits:
                 self._log.write("send", commit.fence, commit.number)
+            if request is not None:
+                return self._store.commit_and_claim(commits, request)[1]
             self._store.commit(commits)
+            return []
 
         try:
-            self._again(send)
+            self._take(self._again(send))
         except Fenced:
             for commit in commits:
                 with suppress(Fenced):
@@ -196,21 +235,23 @@ class ChaosWorker:
 
     def _commit(self, commit: Commit, writes: Writes | None = None) -> None:
         free = self._spec.slots - len(self._held) - len(self._closing)
-        eager = None
-        if commit.calls and free > 0:
-            eager = replace(self._request, n=free, token=str(uuid4()))
+        then_claim = free > 0 and not isinstance(commit.then, Continue)
+        request = self._next_request(free) if then_claim else None
 
-        def send() -> list[Committed]:
+        def send() -> list[Claim]:
             self._log.write("send", commit.fence, commit.number)
-            return self._store.commit([commit], writes=writes, eager=eager)
+            if request is not None:
+                return self._store.commit_and_claim([commit], request, writes=writes)[1]
+            self._store.commit([commit], writes=writes)
+            return []
 
         try:
-            done = self._again(send)
+            claims = self._again(send)
         except Fenced:
             self._log.write("fenced", commit.fence, commit.number)
             raise
         self._log.write("ok", commit.fence, commit.number)
-        self._take(done[0].eager)
+        self._take(claims)
 
     def _again(self, act: Callable[[], T]) -> T:
         """The same again for as long as the store is away."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 
 from afl.kernel.errors import BadRequest
-from afl.kernel.memory import MemoryStore
+from afl.kernel.memory import MemoryStore, commits
 from afl.kernel.memory.heap import KeyedHeap
 from afl.kernel.memory.transaction import MemoryTransaction, Table
 from afl.kernel.model import (
@@ -220,6 +222,43 @@ def test_an_undone_step_leaves_every_index_as_it_was() -> None:
 
     undisturbed = play(Driver(MemoryHarness()), fail=False)
     assert play(Driver(MemoryHarness()), fail=True) == undisturbed
+
+
+def test_an_extension_that_is_undone_leaves_the_deadline_where_it_was() -> None:
+    driver = Driver(MemoryHarness())
+    driver.register("w", "work")
+    task = driver.enqueue(timeout=timedelta(minutes=1))
+    fence = driver.take().fence
+    store = driver.store
+    assert isinstance(store, MemoryStore)
+    with suppress(ZeroDivisionError), store._transaction as rows:
+        commits.extend(rows, fence, timedelta(hours=1))
+        raise ZeroDivisionError
+    driver.harness.advance(timedelta(minutes=2))
+    assert store.sweep().tasks_timed_out == 1
+    assert driver.task(task.id).deadline == task.deadline
+
+
+# What is over goes
+
+
+def test_a_lock_that_has_expired_goes_when_somebody_looks() -> None:
+    harness = MemoryHarness()
+    for number in range(3):
+        harness.store.acquire_lock(f"k{number}", "t", timedelta(minutes=1))
+    harness.advance(timedelta(hours=1))
+    assert harness.store.get_lock("k0") is None
+    assert not harness.store.extend_lock("k1", "t", timedelta(minutes=1))
+    assert not harness.store.release_lock("k2", "t")
+    assert harness.store._rows.locks == {}
+
+
+def test_a_deadline_that_moves_often_leaves_nothing_behind(store: MemoryStore) -> None:
+    store.enqueue([replace(WORK, timeout=timedelta(minutes=1))])
+    (claim,) = store.claim(ClaimRequest(WORKER, ("work",)))
+    for minutes in range(2, 1000):
+        store.extend(claim.fence, timedelta(minutes=minutes))
+    assert len(store._rows.deadlines._heap) < 200
 
 
 # Copies

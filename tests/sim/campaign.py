@@ -17,6 +17,15 @@ CHUNK = 50
 MUTANT_SCHEDULES = 400
 #: From so many schedules on, every kind of fault must have happened.
 ENOUGH = 200
+#: What must not be 0.
+_TELLING = (
+    "stale_writes_refused",
+    "tasks_recovered",
+    "tasks_given_up",
+    "strays_told",
+    "deadlines_moved",
+    "timeouts",
+)
 
 
 @dataclass(slots=True)
@@ -52,7 +61,7 @@ class Totals:
 
     def doubts(self) -> Iterator[str]:
         """Why a campaign without failures would prove nothing."""
-        for count in ("stale_writes_refused", "tasks_recovered", "tasks_given_up", "timeouts"):
+        for count in _TELLING:
             if not self.counts[count]:
                 yield f"{count} is 0"
         for fault in Fault:

@@ -7,7 +7,7 @@ needed or the simulation cannot see that it is missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from unittest.mock import patch
 from afl.base.clock import Clock
 from afl.base.ids import IdSource
 from afl.kernel import rules
-from afl.kernel.errors import Fenced
+from afl.kernel.errors import Fenced, NotFound
 from afl.kernel.memory import MemoryStore, sweeps, transitions
 from afl.kernel.memory.claims import claim_out
 from afl.kernel.memory.copies import changed
@@ -51,7 +51,21 @@ from afl.testing.simulation.worker import Worker
 from afl.testing.simulation.world import MemoryWorld, World
 
 
-class _Remembering(MemoryStore):
+class InTwoSteps(MemoryStore):
+    """Commits, and then claims, so that what is wrong with either is wrong with both together."""
+
+    def commit_and_claim(
+        self, commits: Sequence[Commit], request: ClaimRequest, *, writes: Writes | None = None
+    ) -> tuple[list[Committed], list[Claim]]:
+        done = self.commit(commits, writes=writes, eager=request)
+        claims = [claim for committed in done for claim in committed.eager]
+        if not claims:
+            with suppress(NotFound):
+                claims = self.claim(request)
+        return done, claims
+
+
+class _Remembering(InTwoSteps):
     """Knows whose every fence was, even when it is not held any more."""
 
     def __init__(self, clock: Clock, ids: IdSource) -> None:
@@ -130,7 +144,7 @@ class TerminalOverwrite(BlindWrite):
         self._rows.tasks[id] = replace(task, outcome=commit.then.outcome)
 
 
-class AnswerAfterCommit(MemoryStore):
+class AnswerAfterCommit(InTwoSteps):
     """Closing and answering the caller are two writes; the second comes with the worker's next."""
 
     def __init__(self, clock: Clock, ids: IdSource) -> None:
@@ -182,6 +196,14 @@ class AckBeforeCommit(MemoryStore):
         self._later.append((commits, writes))
         return [Committed(self._rows.tasks[task]) for task in held if task is not None]
 
+    def commit_and_claim(
+        self, commits: Sequence[Commit], request: ClaimRequest, *, writes: Writes | None = None
+    ) -> tuple[list[Committed], list[Claim]]:
+        claims: list[Claim] = []
+        with suppress(NotFound):
+            claims = self.claim(request)
+        return self.commit(commits, writes=writes), claims
+
     def claim(self, request: ClaimRequest) -> list[Claim]:
         later, self._later = self._later, []
         for commits, writes in later:
@@ -199,7 +221,7 @@ class NoSweep(MemoryStore):
         return Swept()
 
 
-class UncheckedPop(MemoryStore):
+class UncheckedPop(InTwoSteps):
     """Finds a task, and takes it without looking whether somebody else was faster."""
 
     def __init__(self, clock: Clock, ids: IdSource) -> None:
@@ -262,11 +284,67 @@ class ForgottenIdem(MemoryStore):
         return super().enqueue([replace(spec, idem=None) for spec in specs], writes)
 
 
-class ForgottenToken(MemoryStore):
+class ForgottenToken(InTwoSteps):
     """A claim that is repeated takes other tasks, and nobody knows about the first ones."""
 
     def claim(self, request: ClaimRequest) -> list[Claim]:
         return super().claim(replace(request, token=None))
+
+
+class ClaimWhenFenced(MemoryStore):
+    """What comes with a commit is taken even if the commit is refused."""
+
+    def commit_and_claim(
+        self, commits: Sequence[Commit], request: ClaimRequest, *, writes: Writes | None = None
+    ) -> tuple[list[Committed], list[Claim]]:
+        try:
+            return super().commit_and_claim(commits, request, writes=writes)
+        except Fenced:
+            with suppress(NotFound):
+                self.claim(request)
+            raise
+
+
+class HandoverForgotten(MemoryStore):
+    """A worker that asks again what it got with its commit is told of the callees alone."""
+
+    def commit_and_claim(
+        self, commits: Sequence[Commit], request: ClaimRequest, *, writes: Writes | None = None
+    ) -> tuple[list[Committed], list[Claim]]:
+        done, claims = super().commit_and_claim(commits, request, writes=writes)
+        return done, [claim for claim in claims if claim.task.parent_call is not None]
+
+
+class ExtendPastCaller(MemoryStore):
+    """A sign of life moves deadlines as far as it likes."""
+
+    def extend(self, fence: Fence, by: timedelta) -> datetime | None:
+        deadline = super().extend(fence, by)
+        with self._transaction as rows:
+            task = rows.tasks[rows.by_fence[fence]]
+            if deadline is None or deadline >= rows.now + by:
+                return deadline
+            return rows.put_task(changed(task, deadline=rows.now + by)).deadline
+
+
+class RedriveTwice(MemoryStore):
+    """A dead letter that is driven again a second time makes another task."""
+
+    def redrive(self, task: TaskId) -> Task:
+        with self._transaction as rows:
+            spec = rules.redrive_spec(rows.tasks[task])
+            return transitions.make_root(rows, self._ids, spec, redrives=task)
+
+
+class RotateUnfinished(MemoryStore):
+    """Finished tasks go one by one, whatever has become of the rest of their run."""
+
+    def rotate(self, older_than: timedelta, limit: int = 1000) -> int:
+        with self._transaction as rows:
+            closed = [task for task in rows.tasks.values() if task.state is State.CLOSED]
+            for task in closed[:limit]:
+                rows.drop_task(task)
+            return len(closed[:limit])
 
 
 # Functions in the place of the store's own
@@ -335,6 +413,13 @@ class CloseBeforeEffect(Worker):
     def _deliver(self, piece: Piece, claim: Claim, commit: Commit) -> Steps[None]:
         yield from self._end(commit)
         self._store.effect(piece.path, claim.task.id)
+
+
+class StraysKept(Worker):
+    """Does not give back what it did not know it has."""
+
+    def _give_back(self, fence: Fence) -> Steps[None]:
+        yield 0.0
 
 
 class _CallersClock(VirtualClock):
@@ -449,6 +534,12 @@ MUTANTS = (
     ),
     Mutant("no rollback", patches=((Journal, "end", _keep_everything),)),
     Mutant("lane not passed on", patches=((transitions, "promote", _nothing),)),
+    Mutant("strays are not given back", worker=StraysKept),
+    Mutant("claims when fenced", ClaimWhenFenced),
+    Mutant("handover forgotten", HandoverForgotten),
+    Mutant("extend past the caller", ExtendPastCaller),
+    Mutant("redrive twice", RedriveTwice),
+    Mutant("rotate unfinished", RotateUnfinished),
 )
 
 

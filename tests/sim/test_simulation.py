@@ -124,6 +124,7 @@ def test_scenarios_have_everything_that_must_be_tried() -> None:
         lambda p: p.timeout,
         lambda p: p.priority,
         lambda p: p.checkpoint,
+        lambda p: p.heartbeat,
     )
     for is_wanted in wanted:
         assert any(is_wanted(piece) for piece in pieces)

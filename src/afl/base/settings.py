@@ -5,6 +5,11 @@
     AFL_DEBUG   1, true, yes or on: show tracebacks; 0, false, no or off (the default): do not
     AFL_DATABASE_URL
                 the PostgreSQL database that keeps the work, such as postgresql://host/name
+    AFL_NATS_URL
+                the NATS server through which workers hear of work at once, such as nats://host;
+                without it they hear through the database
+    AFL_RETENTION
+                how long finished work is kept, such as 30d (the default) or 12w
 
 A variable that is set but empty counts as not set. Any other name that starts with `AFL_` is an
 error: a misspelt setting that is silently ignored costs an evening.
@@ -19,14 +24,16 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Self
 
-from afl.base.errors import ConfigError
+from afl.base.durations import UNITS_MS, parse_duration
+from afl.base.errors import ConfigError, DurationError
 
 __all__ = ["ColorMode", "Settings"]
 
 _PREFIX = "AFL_"
-_KNOWN = ("AFL_COLOR", "AFL_DEBUG", "AFL_DATABASE_URL")
+_KNOWN = ("AFL_COLOR", "AFL_DEBUG", "AFL_DATABASE_URL", "AFL_NATS_URL", "AFL_RETENTION")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
+_RETENTION_MS = 30 * UNITS_MS["d"]
 
 
 class ColorMode(StrEnum):
@@ -44,6 +51,8 @@ class Settings:
     color: ColorMode = ColorMode.AUTO
     debug: bool = False
     database_url: str | None = None
+    nats_url: str | None = None
+    retention_ms: int = _RETENTION_MS
 
     @classmethod
     def load(cls) -> Self:
@@ -62,6 +71,8 @@ class Settings:
             color=_color(environ),
             debug=_flag(environ, "AFL_DEBUG"),
             database_url=environ.get("AFL_DATABASE_URL") or None,
+            nats_url=environ.get("AFL_NATS_URL") or None,
+            retention_ms=_duration(environ, "AFL_RETENTION", _RETENTION_MS),
         )
 
 
@@ -93,6 +104,16 @@ def _flag(environ: Mapping[str, str], name: str) -> bool:
     if value and value not in _TRUE + _FALSE:
         raise _bad_value(name, environ[name], [*_TRUE, *_FALSE])
     return value in _TRUE
+
+
+def _duration(environ: Mapping[str, str], name: str, default_ms: int) -> int:
+    value = environ.get(name)
+    if not value:
+        return default_ms
+    try:
+        return parse_duration(value)
+    except DurationError as error:
+        raise ConfigError(f"{name}: {error.message}") from error
 
 
 def _bad_value(name: str, value: str, allowed: list[str]) -> ConfigError:

@@ -23,7 +23,8 @@ class KernelError(AflError):
 
 
 class Fenced(KernelError):
-    """The fence is not held any more; another worker may have the task. Nothing was written."""
+    """The fence is not held any more; another worker may have the task. This request wrote nothing,
+    though an earlier copy of it, whose answer was lost, may have."""
 
     code = "kernel.fenced"
 

@@ -137,6 +137,8 @@ class TaskSpec:
     input: Json = None
     idem: str | None = None
     trace: str | None = None
+    #: the id of the task, where whoever makes it wants to know it beforehand: a fresh UUID
+    id: TaskId | None = None
 
 
 @dataclass(frozen=True)  # without slots, like Call: the memory store copies rows, whole and often
@@ -342,11 +344,17 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a worker learns when it renews: fences it no longer holds, and those asked to stop."""
+    """What a worker learns when it renews: fences it no longer holds, and those asked to stop.
+
+    `stray` are fences that the store thinks it holds and it did not name: the answer to their claim
+    was lost, or a late copy of a claim took them. A worker that has no claim under way gives them
+    back with `Suspend`.
+    """
 
     expires_at: datetime
     lost: tuple[Fence, ...]
     stop: tuple[Fence, ...]
+    stray: tuple[Fence, ...] = ()
 
 
 class Stopped(Enum):

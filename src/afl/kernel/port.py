@@ -10,7 +10,7 @@ except where the answer can be None.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from afl.kernel.model import (
@@ -23,6 +23,7 @@ from afl.kernel.model import (
     ClaimRequest,
     Commit,
     Committed,
+    Fence,
     Json,
     Lock,
     OutboxEntry,
@@ -56,7 +57,7 @@ Writes = Callable[[Transaction], None]
 
 
 class TaskQueue(Protocol):
-    """The seven transactions."""
+    """The seven transactions, and three that are made of their parts."""
 
     def enqueue(self, specs: Sequence[TaskSpec], writes: Writes | None = None) -> list[Task]:
         """Makes tasks: ready, or queued behind the task that holds the lane.
@@ -76,8 +77,15 @@ class TaskQueue(Protocol):
         """
         ...
 
+    def take(self, worker: WorkerId, task: TaskId) -> Claim | None:
+        """Takes this one task if it is ready, whatever its name and list. Only a registered, live
+        worker can; for others it is `NotFound`.
+        """
+        ...
+
     def renew(self, worker: WorkerId, held: Sequence[int] = ()) -> Renewal:
-        """Moves the worker's expiry; tells which of the `held` fences are lost or asked to stop.
+        """Moves the worker's expiry; tells which of the `held` fences are lost or asked to stop, and
+        which fences the worker has without naming them.
 
         A worker that the sweep gave up is running again; what it held stays lost.
         """
@@ -101,6 +109,31 @@ class TaskQueue(Protocol):
         the eager callees that its token still holds); if all were, `writes` is not run. A commit
         that is taken clears the count of crashes. A task that was asked to stop is closed as
         canceled when it suspends, and is not tried again when it fails.
+        """
+        ...
+
+    def commit_and_claim(
+        self,
+        commits: Sequence[Commit],
+        request: ClaimRequest,
+        *,
+        writes: Writes | None = None,
+    ) -> tuple[list[Committed], list[Claim]]:
+        """`commit` with the request as `eager`, then `claim` with what is left of its `n`, in one
+        transaction: a worker that has finished something goes home with the next.
+
+        The claims are all that the request brought, callees first. With a token that still holds
+        something, that is the whole answer, and no more is taken. A worker that is not live commits
+        all the same, and takes nothing.
+        """
+        ...
+
+    def extend(self, fence: Fence, by: timedelta) -> datetime | None:
+        """A sign of life of a handler: what deadlines the task and the call it answers have are
+        moved to `by` from now if that is later, but never past the deadline of its caller.
+
+        Answers the first of the two, None if there is none. Raises `Fenced`, and `BadRequest` if
+        `by` is not positive.
         """
         ...
 
@@ -142,6 +175,7 @@ class Queries(Protocol):
     def get_task(self, task: TaskId) -> Task | None: ...
     def get_call(self, call: CallId) -> Call | None: ...
     def calls_of(self, caller: TaskId) -> list[Call]: ...
+    def find_call(self, caller: TaskId, key: str) -> Call | None: ...
     def find_tasks(
         self,
         *,

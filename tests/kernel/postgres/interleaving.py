@@ -4,7 +4,7 @@ is started and seen to wait, then the first is ended."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ import psycopg
 from psycopg import Connection, Cursor
 
 from afl.base.system import SystemIds
-from afl.kernel.postgres.database import Database, Row
+from afl.kernel.postgres.database import Database, Row, Session
+from afl.kernel.postgres.statements import Hot
 from afl.kernel.postgres.store import PostgresStore
 
 T = TypeVar("T")
@@ -25,12 +26,21 @@ _PATIENCE_SECONDS = 20.0
 class HeldDatabase(Database):
     """One connection with an open transaction, which only the test ends."""
 
-    def __init__(self, connection: Connection[Row]) -> None:
+    def __init__(self, connection: Session) -> None:
         self._connection = connection
 
+    def call(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> list[Row]:
+        self._begin()
+        return self._connection.call(statement, parameters)
+
     def run(self, work: Callable[[Cursor[Row]], T], *, transaction: bool = False) -> T:
+        self._begin()
         with self._connection.cursor() as cursor:
             return work(cursor)
+
+    def _begin(self) -> None:
+        """The driver begins a transaction before the first statement of a cursor."""
+        self._connection.execute("select 1")
 
 
 @dataclass(slots=True)
@@ -39,7 +49,7 @@ class Table:
 
     first: PostgresStore
     second: PostgresStore
-    connection: Connection[Row]
+    connection: Session
     onlooker: Connection[Row]
     second_pid: int
     pool: ThreadPoolExecutor
@@ -76,7 +86,7 @@ def two_players(url: str, later: timedelta = timedelta(0)) -> Iterator[Table]:
 
     database = Database(url, max_size=1, prepare=set_clock if later else None)
     with (
-        psycopg.connect(url) as connection,
+        Session.connect(url) as connection,
         psycopg.connect(url, autocommit=True) as onlooker,
         ThreadPoolExecutor(1) as pool,
         PostgresStore(database) as second,

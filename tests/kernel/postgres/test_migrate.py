@@ -13,6 +13,7 @@ import pytest
 from afl.cli import exit_codes
 from afl.kernel.errors import StoreUnavailable
 from afl.kernel.postgres.migrate import MigrationError, migrate, migrations, status
+from afl.runtime.postgres import migrate as whole
 from tests.cli.runner import process, run
 from tests.cli.test_json_shapes import validate
 from tests.kernel.postgres.databases import empty_database, server_is_there
@@ -121,10 +122,10 @@ def test_no_server_is_unavailable() -> None:
 def test_the_command_line(empty: str) -> None:
     before = run("db", "status", "--database", empty)
     assert before.exit_code == exit_codes.FAILED
-    assert before.stdout.count("pending") == len(migrations())
+    assert before.stdout.count("pending") == len(whole.migrations())
     done = process("db", "migrate", variables={"AFL_DATABASE_URL": empty})
     assert done.returncode == exit_codes.OK
-    assert f"{len(migrations())} migrations applied" in done.stderr.decode()
+    assert f"{len(whole.migrations())} migrations applied" in done.stderr.decode()
     again = run("db", "migrate", "--database", empty)
     assert "nothing to do: up to date" in again.stderr
     validate(run("db", "migrate", "--json", "--database", empty).stdout, "db")

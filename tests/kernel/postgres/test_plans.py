@@ -25,6 +25,7 @@ from afl.kernel.model import (
     WorkerSpec,
 )
 from afl.kernel.postgres.database import Database, Row
+from afl.kernel.postgres.plain import Ended
 from afl.kernel.postgres.store import PostgresStore
 
 W = WorkerId("w")
@@ -88,6 +89,20 @@ def everything(store: PostgresStore, tag: str) -> None:
         store.commit([Commit(claim.fence, Close(Outcome.FAILED), applied=applied)])
     (task,) = store.enqueue([TaskSpec("test", "other")])
     store.stop(task.id)
+    ends_plainly(store)
+
+
+def ends_plainly(store: PostgresStore) -> None:
+    """The short ways: tasks that are made alike, and end without anybody waiting for them."""
+    done = Close(Outcome.SUCCESS, result=1)
+    tasks = store.enqueue([TaskSpec("test", "plain", timeout=HOUR)] * 6)
+    claims = store.claim(ClaimRequest(W, ("plain",)))
+    for names, n in ((("plain",), 1), (("plain",), 2), (("plain", "flat"), 2), (("plain",), 1)):
+        commits = [Commit(claim.fence, done) for claim in claims]
+        ended, claims = store.commit_and_claim(commits, ClaimRequest(W, names, n=n))
+        assert all(isinstance(each, Ended) for each in ended)
+    assert claims == []
+    assert all(store.take(W, task.id) is None for task in tasks)
 
 
 @pytest.mark.parametrize("analyze", [False, True])

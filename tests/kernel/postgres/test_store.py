@@ -138,6 +138,7 @@ def test_every_field_of_a_spec_comes_back(store: PostgresStore) -> None:
         input={"b": [1, 1.0, 1e300, 2**80, -0.5, True, None, "é\n\"'\\ 𝄞"], "a": {"": []}},
         idem="idem",
         trace="trace",
+        id=TaskId("01a1dde1-4710-733e-8468-becacadf3ec4"),
     )
     (task,) = store.enqueue([spec])
     assert task == store.get_task(task.id)

@@ -1,20 +1,35 @@
-"""`afl db`: the schema of the database that AgentFlow keeps its work in."""
+"""`afl db`: the schema of the database that AgentFlow keeps its work in, and its finished work."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import ModuleType
 
 import click
 
+from afl.base.durations import UNITS_MS, parse_duration
+from afl.base.errors import DurationError
 from afl.base.settings import Settings
 from afl.cli import exit_codes
 from afl.cli.errors import CommandError
 from afl.cli.framework import Command
 from afl.cli.terminal import Terminal, count
 
+_BATCH = 1000
+#: No work is older, and the calendar of PostgreSQL ends a few thousand years back.
+_OLDEST_MS = 36_500 * UNITS_MS["d"]
+
 
 class _Group(Command, click.Group):
     """A group of commands with the global options."""
+
+
+def _duration(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A duration as people write it, to milliseconds."""
+    try:
+        return None if value is None else parse_duration(value)
+    except DurationError as error:
+        raise click.BadParameter(error.message, ctx, param) from error
 
 
 _database = click.option(
@@ -80,6 +95,85 @@ def status(ctx: click.Context, database: str | None, as_json: bool) -> None:
         ctx.exit(exit_codes.FAILED)
 
 
+@command.command("rotate", cls=Command)
+@click.option(
+    "--older-than",
+    "older_than_ms",
+    callback=_duration,
+    metavar="AGE",
+    help="How long ago a run must have finished, such as 30d; else the setting AFL_RETENTION, "
+    "else 30d.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop when N tasks are removed; a run goes whole, so it may be a few more.",
+)
+@_database
+@_json
+@click.pass_context
+def rotate(
+    ctx: click.Context,
+    older_than_ms: int | None,
+    limit: int | None,
+    database: str | None,
+    as_json: bool,
+) -> None:
+    """Remove runs that finished long ago, with all their tasks, in small transactions.
+
+    Dead letters go with their runs. It is safe to run at any time and from several places at once;
+    what is removed stays removed when it is interrupted.
+    """
+    terminal = ctx.ensure_object(Terminal)
+    url = _url(ctx, database)
+    if older_than_ms is None:
+        older_than_ms = Settings.load().retention_ms
+    _refuse_pending(url)
+    removed = _rotate(url, timedelta(milliseconds=min(older_than_ms, _OLDEST_MS)), limit)
+    reached = limit is not None and removed >= limit
+    if as_json:
+        terminal.json({"version": 1, "removed": removed, "limit_reached": reached})
+        return
+    terminal.say(
+        f"removed {count(removed, 'task')}" if removed else "nothing to do: no run is that old"
+    )
+    if reached:
+        terminal.help("the limit is reached and there may be more; run the command again for them")
+
+
+def _refuse_pending(url: str) -> None:
+    pending = sum(step.applied_at is None for step in _migrations().status(url))
+    if pending:
+        raise CommandError(
+            f"the schema of the database is not up to date: {count(pending, 'migration')} pending",
+            help="`afl db migrate` applies what is pending",
+        )
+
+
+def _rotate(url: str, older_than: timedelta, limit: int | None) -> int:
+    """Removes old runs batch by batch. Answers how many tasks have gone."""
+    from afl.kernel.errors import StoreUnavailable
+    from afl.kernel.postgres.store import PostgresStore
+
+    removed = 0
+    # nothing is prepared, so that a pooler may stand before the database
+    with PostgresStore.connect(url, max_size=1, prepare_threshold=None) as store:
+        while limit is None or removed < limit:
+            batch = _BATCH if limit is None else min(_BATCH, limit - removed)
+            try:
+                gone = store.rotate(older_than, batch)
+            except StoreUnavailable as error:
+                raise CommandError(
+                    f"stopped after {count(removed, 'task')}: {error.message}",
+                    help="what is removed stays removed; run the command again for the rest",
+                ) from error
+            if not gone:
+                break
+            removed += gone
+    return removed
+
+
 def _url(ctx: click.Context, given: str | None) -> str:
     url = given or Settings.load().database_url
     if url is None:
@@ -89,7 +183,7 @@ def _url(ctx: click.Context, given: str | None) -> str:
 
 def _migrations() -> ModuleType:
     try:
-        from afl.kernel.postgres import migrate
+        from afl.runtime.postgres import migrate
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from afl.base.ids import IdSource
 from afl.kernel import rules
 from afl.kernel.errors import Fenced
-from afl.kernel.memory.claims import claim_eagerly, claim_out, taken_by_token
+from afl.kernel.memory.claims import (
+    claim_eagerly,
+    claim_out,
+    claim_ready,
+    may_claim,
+    taken_by_token,
+)
 from afl.kernel.memory.copies import changed, task_out
 from afl.kernel.memory.rows import Rows
+from afl.kernel.memory.states import CLOSED
 from afl.kernel.memory.transitions import Progress, finish, open_call, suspend
 from afl.kernel.model import (
     CallId,
@@ -22,7 +30,7 @@ from afl.kernel.model import (
     Close,
     Commit,
     Committed,
-    State,
+    Fence,
     Suspend,
     Task,
     TaskId,
@@ -71,10 +79,48 @@ def apply(rows: Rows, ids: IdSource, commit: Commit) -> Step:
 def hand_out(rows: Rows, steps: list[Step], eager: ClaimRequest | None) -> list[Committed]:
     """The answers, with the callees that the committing worker gets right away."""
     if eager is not None:
-        _claim_callees(rows, steps, eager)
-    return [
-        Committed(task_out(rows.tasks[step.task]), step.calls, tuple(step.eager)) for step in steps
-    ]
+        _claim_again(rows, steps, taken_by_token(rows, eager))
+        if may_claim(rows, eager):
+            _claim_callees(rows, steps, eager)
+    return _answers(rows, steps)
+
+
+def hand_on(
+    rows: Rows, steps: list[Step], request: ClaimRequest
+) -> tuple[list[Committed], list[Claim]]:
+    """The answers, and the claims that the worker goes on with: callees, then what is ready.
+
+    If the answer to the same request was lost, they are what it brought then.
+    """
+    if again := _claim_again(rows, steps, taken_by_token(rows, request)):
+        return _answers(rows, steps), again
+    if not may_claim(rows, request):
+        return _answers(rows, steps), []
+    claims = _claim_callees(rows, steps, request)
+    answers = _answers(rows, steps)
+    if len(claims) < request.n:
+        claims += claim_ready(rows, request, request.n - len(claims))
+    return answers, claims
+
+
+def extend(rows: Rows, fence: Fence, by: timedelta) -> datetime | None:
+    """Moves the deadlines of a held task and of its call; answers the first. # I11"""
+    held = rows.by_fence.get(fence)
+    if held is None:
+        raise _fenced(fence)
+    task, until = rows.tasks[held], rows.now + by
+    deadlines = []
+    if task.parent_call is not None:
+        call = rows.calls[task.parent_call]
+        until = min(until, rows.tasks[call.caller].deadline or until)
+        if call.deadline < until:
+            call = rows.put_call(changed(call, deadline=until))
+        deadlines.append(call.deadline)
+    if task.deadline is not None:
+        if task.deadline < until:
+            task = rows.put_task(changed(task, deadline=until))
+        deadlines.append(task.deadline or until)
+    return min(deadlines, default=None)
 
 
 def _task_of(rows: Rows, commit: Commit) -> Task:
@@ -87,7 +133,11 @@ def _task_of(rows: Rows, commit: Commit) -> Task:
         task = rows.tasks[committed]
         if rules.is_repeat(task, commit.fence, commit.number):
             return task
-    raise Fenced(f"fence {commit.fence} is not held; nothing was written")
+    raise _fenced(commit.fence)
+
+
+def _fenced(fence: Fence) -> Fenced:
+    return Fenced(f"fence {fence} is not held; nothing was written")
 
 
 def _append_cards(rows: Rows, task: Task, specs: tuple[CardSpec, ...]) -> None:
@@ -120,17 +170,31 @@ def _call(rows: Rows, ids: IdSource, task: Task, spec: CallSpec, step: Step) -> 
     step.new_callees.append(call.callee)
 
 
-def _claim_callees(rows: Rows, steps: list[Step], eager: ClaimRequest) -> None:
-    """What the worker gets, or got when the same commit was made before."""
-    for task in taken_by_token(rows, eager):
+def _answers(rows: Rows, steps: list[Step]) -> list[Committed]:
+    return [
+        Committed(task_out(rows.tasks[step.task]), step.calls, tuple(step.eager)) for step in steps
+    ]
+
+
+def _claim_again(rows: Rows, steps: list[Step], taken: list[Task]) -> list[Claim]:
+    """What the worker got when the same request was made before."""
+    claims = [claim_out(rows, task) for task in taken]
+    for claim in claims:
         for step in steps:
-            if step.repeated and task.parent_call in step.calls.values():
-                step.eager.append(claim_out(rows, task))
+            if step.repeated and claim.task.parent_call in step.calls.values():
+                step.eager.append(claim)
+    return claims
+
+
+def _claim_callees(rows: Rows, steps: list[Step], eager: ClaimRequest) -> list[Claim]:
+    """Takes the new callees that fit."""
     maker = {
         callee: step
         for step in steps
-        if rows.tasks[step.task].state is not State.CLOSED
+        if rows.tasks[step.task].state is not CLOSED
         for callee in step.new_callees
     }
-    for claim in claim_eagerly(rows, eager, maker):
+    claims = claim_eagerly(rows, eager, maker) if maker else []
+    for claim in claims:
         maker[claim.task.id].eager.append(claim)
+    return claims

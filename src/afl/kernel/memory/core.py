@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from afl.base.clock import Clock
 from afl.base.ids import IdSource
 from afl.kernel.errors import NotFound
 from afl.kernel.memory.rows import Rows
-from afl.kernel.memory.transaction import MemoryTransaction, Tables
+from afl.kernel.memory.transaction import MemoryTransaction, Tables, TablesView
 from afl.kernel.model import Task, TaskId
 from afl.kernel.port import Writes
+
+T = TypeVar("T")
 
 
 class Core:
@@ -28,7 +31,8 @@ class Core:
 
     def _run_writes(self, writes: Writes | None) -> None:
         if writes is not None:
-            writes(MemoryTransaction(Tables(self._rows.journal, self._tables)))
+            tables = Tables(self._rows.journal, self._tables)
+            writes(MemoryTransaction(tables, self._rows.now))
 
     def _task(self, task: TaskId) -> Task:
         found = self._rows.tasks.get(task)
@@ -40,6 +44,11 @@ class Core:
         """A copy of a table that `writes` wrote to; empty if nobody did."""
         with self._lock:
             return dict(self._tables.get(name, {}))
+
+    def read_tables(self, read: Callable[[TablesView], T]) -> T:
+        """What `read` answers about the tables, with copies; nothing changes meanwhile."""
+        with self._lock:
+            return read(TablesView(self._tables))
 
 
 class _Scope:

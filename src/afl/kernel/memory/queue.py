@@ -1,15 +1,16 @@
-"""The seven transactions."""
+"""The transactions of `port.TaskQueue`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
-from afl.kernel.errors import NotFound
+from afl.kernel.errors import BadRequest, NotFound
 from afl.kernel.memory import transitions
-from afl.kernel.memory.claims import claim
-from afl.kernel.memory.commits import apply, hand_out
+from afl.kernel.memory.claims import check_live, claim, claim_one
+from afl.kernel.memory.commits import Step, apply, extend, hand_on, hand_out
 from afl.kernel.memory.copies import task_out
 from afl.kernel.memory.core import Core
 from afl.kernel.memory.sweeps import KINDS
@@ -32,7 +33,7 @@ from afl.kernel.model import (
     WorkerState,
 )
 from afl.kernel.port import Writes
-from afl.kernel.requests import check_reply, check_spec, json_copy
+from afl.kernel.requests import MAX_DURATION, check_reply, check_spec, json_copy
 
 
 class MemoryTaskQueue(Core):
@@ -58,6 +59,11 @@ class MemoryTaskQueue(Core):
         with self._transaction as rows:
             return claim(rows, request)
 
+    def take(self, worker: WorkerId, task: TaskId) -> Claim | None:
+        with self._transaction as rows:
+            check_live(rows, worker)
+            return claim_one(rows, worker, task)
+
     def renew(self, worker: WorkerId, held: Sequence[int] = ()) -> Renewal:
         with self._transaction as rows:
             row = rows.workers.get(worker)
@@ -74,7 +80,9 @@ class MemoryTaskQueue(Core):
                     lost.append(fence)
                 elif task.stop_requested:
                     stop.append(fence)
-            return Renewal(expires_at, tuple(lost), tuple(stop))
+            mine = (rows.tasks[task].fence for task in rows.held.get(worker, ()))
+            stray = sorted({fence for fence in mine if fence is not None}.difference(held))
+            return Renewal(expires_at, tuple(lost), tuple(stop), tuple(map(Fence, stray)))
 
     def commit(
         self,
@@ -86,9 +94,27 @@ class MemoryTaskQueue(Core):
         with self._transaction as rows:
             steps = [apply(rows, self._ids, commit) for commit in commits]
             answers = hand_out(rows, steps, eager)
-            if not steps or not all(step.repeated for step in steps):
-                self._run_writes(writes)
+            self._run_writes_once(steps, writes)
             return answers
+
+    def commit_and_claim(
+        self,
+        commits: Sequence[Commit],
+        request: ClaimRequest,
+        *,
+        writes: Writes | None = None,
+    ) -> tuple[list[Committed], list[Claim]]:
+        with self._transaction as rows:
+            steps = [apply(rows, self._ids, commit) for commit in commits]
+            answers = hand_on(rows, steps, request)
+            self._run_writes_once(steps, writes)
+            return answers
+
+    def extend(self, fence: Fence, by: timedelta) -> datetime | None:
+        if not timedelta(0) < by <= MAX_DURATION:
+            raise BadRequest(f"an extension by {by} is not possible; use more than zero")
+        with self._transaction as rows:
+            return extend(rows, fence, by)
 
     def reply(self, call: CallId, status: CallStatus, body: Json = None) -> bool:
         check_reply(status)
@@ -115,3 +141,8 @@ class MemoryTaskQueue(Core):
                 if mended is not None:
                     counts[mended] += 1
         return Swept(**counts)
+
+    def _run_writes_once(self, steps: list[Step], writes: Writes | None) -> None:
+        """The caller's own writes, unless they were made when the same commits were."""
+        if not steps or not all(step.repeated for step in steps):
+            self._run_writes(writes)

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from afl.kernel.memory.heap import KeyedHeap
+from afl.kernel.memory.states import CLOSED, OPEN, QUEUED, READY, RUNNING
 from afl.kernel.memory.transaction import Journal
 from afl.kernel.model import (
     Call,
     CallId,
-    CallStatus,
     Card,
     CardHash,
     Fence,
@@ -25,7 +25,6 @@ from afl.kernel.model import (
     Lock,
     OutboxEntry,
     RunId,
-    State,
     Task,
     TaskId,
     Worker,
@@ -99,8 +98,12 @@ class Rows:
 
     def replies_of(self, task: TaskId) -> list[Call]:
         """Answers that the task has not taken, oldest first."""
-        calls = (self.calls[call] for call in self.untaken.get(task, ()))
-        return sorted(calls, key=lambda call: (call.replied_at, call.id))
+        untaken = self.untaken.get(task)
+        if untaken is None:
+            return []
+        return sorted(
+            (self.calls[call] for call in untaken), key=lambda call: (call.replied_at, call.id)
+        )
 
     def caller_of(self, task: Task) -> Task | None:
         return None if task.parent_call is None else self.tasks[self.calls[task.parent_call].caller]
@@ -113,10 +116,10 @@ class Rows:
         return Fence(self._last_fence)
 
     def put_task(self, task: Task) -> Task:
-        old = self.tasks.get(task.id)
-        assert old is None or old.state is not State.CLOSED  # I10
-        assert (task.state is State.RUNNING) == (task.fence is not None)  # I3
-        assert (task.state is State.CLOSED) == (task.outcome is not None)  # I4
+        old, state = self.tasks.get(task.id), task.state
+        assert old is None or old.state is not CLOSED  # I10
+        assert (state is RUNNING) == (task.fence is not None)  # I3
+        assert (state is CLOSED) == (task.outcome is not None)  # I4
         self.journal.record(self._move, task, old)
         self._move(old, task)
         return task
@@ -176,19 +179,26 @@ class Rows:
         elif old is not None:
             del self.tasks[old.id]
             self._vanish(old)
-        was = old if old is not None and old.state is not State.CLOSED else None
-        now = new if new is not None and new.state is not State.CLOSED else None
+        was = old if old is not None and old.state is not CLOSED else None
+        now = new if new is not None and new.state is not CLOSED else None
         if was is None and now is not None:
             self._begin(now)
         elif was is not None and now is None:
             self._end(new or was)
+        elif was is not None and now is not None and was.deadline is not now.deadline:
+            self.deadlines.discard(now.id)
+            self._watch_deadline(now)
+        before = None if old is None else old.committed_fence
+        after = None if new is None else new.committed_fence
+        if before != after:
+            self._move_committed_fence(before, after, new)
 
     def _enter(self, task: Task) -> None:
         """Into the indexes of the task's state."""
         state = task.state
-        if state is State.READY:
+        if state is READY:
             self._offer(task)
-        elif state is State.RUNNING:
+        elif state is RUNNING:
             assert task.fence is not None
             assert task.worker is not None
             assert task.fence not in self.by_fence  # I1
@@ -196,28 +206,32 @@ class Rows:
             self.held[task.worker].add(task.id)
             if task.claim_token is not None:
                 self.by_token[task.worker, task.claim_token].add(task.id)
-        if task.committed_fence is not None:
-            self.by_committed_fence[task.committed_fence] = task.id
         if task.lane is not None:
             self._enter_lane((task.tenant, task.lane), task)
 
     def _leave(self, task: Task) -> None:
         """Out of the indexes of the task's state."""
         state = task.state
-        if state is State.READY:
+        if state is READY:
             self.ready[task.list, task.name].discard(task.id)
             self.delayed.discard(task.id)
-        elif state is State.RUNNING:
+        elif state is RUNNING:
             assert task.fence is not None
             assert task.worker is not None
             del self.by_fence[task.fence]
             _take_out(self.held, task.worker, task.id)
             if task.claim_token is not None:
                 _take_out(self.by_token, (task.worker, task.claim_token), task.id)
-        if task.committed_fence is not None:
-            del self.by_committed_fence[task.committed_fence]
         if task.lane is not None:
             self._leave_lane((task.tenant, task.lane), task)
+
+    def _move_committed_fence(
+        self, before: Fence | None, after: Fence | None, task: Task | None
+    ) -> None:
+        if before is not None:
+            del self.by_committed_fence[before]
+        if task is not None and after is not None:
+            self.by_committed_fence[after] = task.id
 
     def _offer(self, task: Task) -> None:
         if task.run_at > self.now:
@@ -238,7 +252,7 @@ class Rows:
             lane = self.lanes.setdefault(key, Lane())
             assert lane.holder is None  # I2
             lane.holder = task.id
-        elif task.state is State.QUEUED:
+        elif task.state is QUEUED:
             lane = self.lanes.setdefault(key, Lane())
             lane.queue.add(task.id, (-task.priority, task.id))
 
@@ -246,7 +260,7 @@ class Rows:
         if task.is_active:
             lane = self.lanes[key]
             lane.holder = None
-        elif task.state is State.QUEUED:
+        elif task.state is QUEUED:
             lane = self.lanes[key]
             lane.queue.discard(task.id)
         else:
@@ -255,8 +269,9 @@ class Rows:
             del self.lanes[key]
 
     def _appear(self, task: Task) -> None:
-        self.ready.setdefault((task.list, task.name), KeyedHeap())
-        self.full_names[task.list, task.short_name].add(task.name)
+        if (task.list, task.name) not in self.ready:
+            self.ready[task.list, task.name] = KeyedHeap()
+            self.full_names[task.list, task.short_name].add(task.name)
         self.runs[task.run].add(task.id)
         if task.idem is not None:
             self.idems[task.tenant, task.idem] = task.id
@@ -276,6 +291,9 @@ class Rows:
     def _begin(self, task: Task) -> None:
         self.unfinished[task.run] += 1
         self.dead.discard(task.id)
+        self._watch_deadline(task)
+
+    def _watch_deadline(self, task: Task) -> None:
         if task.deadline is not None:
             self.deadlines.add(task.id, (task.deadline, task.id))
 
@@ -288,7 +306,7 @@ class Rows:
             self.dead.add(task.id)
         for call in self.calls_of.get(task.id, {}).values():
             callee = self.calls[call].callee
-            if callee is not None and self.tasks[callee].state is not State.CLOSED:
+            if callee is not None and self.tasks[callee].state is not CLOSED:
                 self.orphans.add(callee)
 
     def _move_call(self, old: Call | None, new: Call | None) -> None:
@@ -305,15 +323,18 @@ class Rows:
                 del self.calls_of[old.caller]
 
     def _enter_call(self, call: Call) -> None:
-        if call.status is CallStatus.OPEN:
+        if call.status is OPEN:
             key = (call.deadline, call.id)
-            self.open_calls.setdefault(call.caller, KeyedHeap()).add(call.id, key)
+            calls = self.open_calls.get(call.caller)
+            if calls is None:
+                calls = self.open_calls[call.caller] = KeyedHeap()
+            calls.add(call.id, key)
             self.call_deadlines.add(call.id, key)
         elif not call.applied:
             self.untaken.setdefault(call.caller, set()).add(call.id)
 
     def _leave_call(self, call: Call) -> None:
-        if call.status is CallStatus.OPEN:
+        if call.status is OPEN:
             calls = self.open_calls[call.caller]
             calls.discard(call.id)
             if not calls:

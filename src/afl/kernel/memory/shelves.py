@@ -147,5 +147,9 @@ class MemoryLocks(Core):
             return None if held is None else lock_out(held)
 
     def _held(self, key: str) -> Lock | None:
+        """The lock, if somebody holds it. One that has expired goes."""
         lock = self._rows.locks.get(key)
-        return lock if lock is not None and lock.expires_at > self._rows.now else None
+        if lock is not None and lock.expires_at <= self._rows.now:
+            self._rows.put_lock(key, None)
+            return None
+        return lock

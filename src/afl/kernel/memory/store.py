@@ -43,6 +43,11 @@ class MemoryQueries(Core):
             calls = self._rows.calls_of.get(caller, {})
             return [call_out(self._rows.calls[call]) for call in calls.values()]
 
+    def find_call(self, caller: TaskId, key: str) -> Call | None:
+        with self._lock:
+            call = self._rows.calls_of.get(caller, {}).get(key)
+            return None if call is None else call_out(self._rows.calls[call])
+
     def find_tasks(
         self,
         *,

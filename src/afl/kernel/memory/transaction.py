@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from afl.kernel.errors import BadRequest
 
 _MISSING = object()
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Journal:
@@ -93,11 +96,33 @@ class Tables:
     def __getitem__(self, name: str) -> Table:
         return Table(self._journal, self._data.setdefault(name, {}))
 
+    def drop(self, name: str) -> None:
+        """Removes a table with all that is in it. A `Table` got before is of no use afterwards."""
+        if not self._journal.is_open:
+            raise BadRequest("the transaction of these tables is over; `writes` must not keep it")
+        rows = self._data.pop(name, None)
+        if rows is not None:
+            self._journal.record(self._data.__setitem__, name, rows)
+
+
+class TablesView:
+    """The tables by name, for reading."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: Mapping[str, Mapping[str, Any]]) -> None:
+        self._data = data
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        return self._data.get(name, _EMPTY)
+
 
 class MemoryTransaction:
-    """What `writes` is handed: named tables, committed or rolled back with the rest."""
+    """What `writes` is handed: named tables, committed or rolled back with the rest, and the
+    transaction's time."""
 
-    __slots__ = ("tables",)
+    __slots__ = ("now", "tables")
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, now: datetime) -> None:
         self.tables = tables
+        self.now = now

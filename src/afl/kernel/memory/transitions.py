@@ -8,8 +8,10 @@ from typing import TypedDict
 
 from afl.base.ids import IdSource
 from afl.kernel import rules
+from afl.kernel.errors import BadRequest
 from afl.kernel.memory.copies import changed
 from afl.kernel.memory.rows import Rows
+from afl.kernel.memory.states import CLOSED, OPEN, QUEUED, READY, RUNNING, WAITING
 from afl.kernel.model import (
     NO_RETRY,
     Call,
@@ -22,7 +24,6 @@ from afl.kernel.model import (
     Outcome,
     Reason,
     RunId,
-    State,
     Stopped,
     Task,
     TaskId,
@@ -58,7 +59,7 @@ _BLANK = Task(
     hold=True,
     parent_call=None,
     depth=0,
-    state=State.READY,
+    state=READY,
     outcome=None,
     priority=0,
     run_at=_NEVER,
@@ -90,7 +91,9 @@ _BLANK = Task(
 
 def make_root(rows: Rows, ids: IdSource, spec: TaskSpec, redrives: TaskId | None = None) -> Task:
     """A task without a caller: ready, or queued for its lane."""
-    task = TaskId(ids.new_id())
+    task = spec.id or TaskId(ids.new_id())
+    if task in rows.tasks:
+        raise BadRequest(f"there is a task {task} already; an id is used once")
     run = spec.run if spec.run is not None else RunId(task)
     deadline = rules.root_deadline(spec, rows.now)
     return _place(rows, _new(rows, task, spec, run, deadline=deadline, redrives=redrives))
@@ -104,9 +107,9 @@ def open_call(rows: Rows, ids: IdSource, caller: Task, spec: CallSpec) -> Call:
         rules.refuse_lane_cycle(spec.task, _ancestry(rows, caller))
     deadline = rules.call_deadline(spec, caller, rows.now)
     call = CallId(ids.new_id())
-    task = TaskId(ids.new_id())
+    task = spec.task.id or TaskId(ids.new_id())
     made = rows.put_call(
-        Call(call, run, caller.id, spec.key, task, CallStatus.OPEN, deadline, None, None, False)
+        Call(call, run, caller.id, spec.key, task, OPEN, deadline, None, None, False)
     )
     own = rules.callee_deadline(spec, deadline, rows.now)
     _place(rows, _new(rows, task, spec.task, run, deadline=own, parent_call=call, depth=depth))
@@ -118,7 +121,7 @@ def take(rows: Rows, task: Task, worker: WorkerId, token: str | None) -> Task:
     return rows.put_task(
         changed(
             task,
-            state=State.RUNNING,
+            state=RUNNING,
             fence=rows.next_fence(),
             worker=worker,
             claim_token=token,
@@ -134,7 +137,7 @@ def suspend(rows: Rows, task: Task, progress: Progress) -> None:
         return
     untaken = len(rows.untaken.get(task.id, ()))
     state = rules.state_after_suspend(task.wake, rows.open_count(task.id), untaken)
-    if state is State.READY:
+    if state is READY:
         reason = rules.reason_ready(rows.now, untaken > 0, rows.now)
         _make_ready(rows, task, rows.now, reason, progress)
         return
@@ -181,7 +184,7 @@ def close(
     closed = rows.put_task(
         changed(
             task,
-            state=State.CLOSED,
+            state=CLOSED,
             outcome=outcome,
             result=result,
             fence=None,
@@ -202,22 +205,22 @@ def close(
 
 def answer(rows: Rows, call: Call, status: CallStatus, body: Json) -> bool:
     """Gives a call its answer, unless it has one. # I5"""
-    if call.status is not CallStatus.OPEN:
+    if call.status is not OPEN:
         if rules.same_answer(call, status, body):
             return True
         rows.append_outbox("late", call.caller, call.run, rules.late_event(call, status, body))
         return False
     rows.put_call(changed(call, status=status, reply=body, replied_at=rows.now))
     caller = rows.tasks[call.caller]
-    if caller.state is State.WAITING and rules.wakes(caller.wake, rows.open_count(caller.id)):
+    if caller.state is WAITING and rules.wakes(caller.wake, rows.open_count(caller.id)):
         _wake(rows, caller)
     return True
 
 
 def stop(rows: Rows, task: Task, error: Json, *, force: bool = False) -> Stopped:
-    if task.state is State.CLOSED:
+    if task.state is CLOSED:
         return Stopped.ALREADY_CLOSED
-    if task.state is not State.RUNNING or force:
+    if task.state is not RUNNING or force:
         close(rows, task, Outcome.CANCELED, error=error)
         return Stopped.CLOSED
     if not task.stop_requested:
@@ -254,18 +257,18 @@ def promote(rows: Rows, task: Task) -> None:
     following = rows.tasks[first[1]]
     run_at = max(following.run_at, rows.now)
     reason = rules.reason_ready(run_at, following.id in rows.untaken, rows.now)
-    rows.put_task(changed(following, state=State.READY, run_at=run_at, reason=reason))
+    rows.put_task(changed(following, state=READY, run_at=run_at, reason=reason))
 
 
 def _wake(rows: Rows, task: Task) -> None:
     if task.lane is None or task.hold:
         reason = rules.reason_ready(rows.now, True, rows.now)
-        rows.put_task(changed(task, state=State.READY, run_at=rows.now, reason=reason))
+        rows.put_task(changed(task, state=READY, run_at=rows.now, reason=reason))
         return
     # It let go of its lane while it waited, so it must queue for it like everybody else.
     lane = rows.lanes.get((task.tenant, task.lane))
     reason = rules.reason_queued(None if lane is None else lane.holder, rows.now)
-    rows.put_task(changed(task, state=State.QUEUED, run_at=rows.now, reason=reason))
+    rows.put_task(changed(task, state=QUEUED, run_at=rows.now, reason=reason))
     promote(rows, task)
 
 
@@ -275,7 +278,7 @@ def _place(rows: Rows, task: Task) -> Task:
     if lane is None:
         return rows.put_task(task)
     reason = rules.reason_queued(lane.holder, rows.now)
-    return rows.put_task(changed(task, state=State.QUEUED, reason=reason))
+    return rows.put_task(changed(task, state=QUEUED, reason=reason))
 
 
 def _ancestry(rows: Rows, task: Task | None) -> Iterator[Task]:
@@ -292,7 +295,7 @@ def _make_ready(
     rows.put_task(
         changed(
             task,
-            state=State.READY,
+            state=READY,
             run_at=run_at,
             fence=None,
             worker=None,

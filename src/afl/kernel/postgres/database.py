@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, errors, generators
+from psycopg.adapt import Transformer
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from afl.kernel.errors import (
@@ -25,12 +28,21 @@ from afl.kernel.errors import (
     StoreUnavailable,
     TooDeep,
 )
+from afl.kernel.postgres.statements import Hot
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
+
+class NotPlain(KernelError):
+    """What was asked for the short way has to go the long way. No caller of the store sees this."""
+
+    code = "kernel.not_plain"
+
+
 #: The codes under which our own SQL functions refuse.
 _REFUSALS: Mapping[str, type[KernelError]] = {
+    "AF000": NotPlain,
     "AF001": Fenced,
     "AF002": LaneCycle,
     "AF003": TooDeep,
@@ -44,6 +56,46 @@ _AWAY = ("08", "53", "57P", "25006")
 _TRIES = 12
 _FIRST_WAIT_SECONDS = 0.002
 _MAX_WAIT_SECONDS = 0.1
+
+
+class Session(Connection[Row]):
+    """A connection that runs hot statements without what a cursor does around them."""
+
+    def __init__(self, pgconn: PGconn) -> None:
+        super().__init__(pgconn)
+        self._known: set[bytes] = set()
+        self._reader = Transformer(self)
+
+    def call(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> list[Row]:
+        """The rows of a statement, which is a transaction of its own."""
+        values = [
+            None if (value := parameters[name]) is None else str(value).encode()
+            for name in statement.parameters
+        ]
+        if self.prepare_threshold is None:
+            self.pgconn.send_query_params(statement.query, values)
+            return self._answer()
+        try:
+            return self._call_prepared(statement, values)
+        except errors.InvalidSqlStatementName:
+            # the driver forgets all that is prepared when it rolls back
+            self._known.clear()
+            return self._call_prepared(statement, values)
+
+    def _call_prepared(self, statement: Hot, values: Sequence[bytes | None]) -> list[Row]:
+        if statement.name not in self._known:
+            self.pgconn.send_prepare(statement.name, statement.query)
+            self._answer()
+            self._known.add(statement.name)
+        self.pgconn.send_query_prepared(statement.name, values)
+        return self._answer()
+
+    def _answer(self) -> list[Row]:
+        (result,) = self.wait(generators.execute(self.pgconn))
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(result, encoding=self.info.encoding)
+        self._reader.set_pgresult(result)
+        return self._reader.load_rows(0, result.ntuples, tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +130,9 @@ class Database:
             prepare: called with each connection before each use; for tests that move the clock.
         """
         self._prepare = prepare
-        self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
+        self._pool: ConnectionPool[Session] = ConnectionPool(
             url,
+            connection_class=Session,
             min_size=min_size,
             max_size=max_size,
             timeout=timeout_seconds,
@@ -108,11 +161,26 @@ class Database:
         """The first row of one statement, run as one transaction."""
         return self.run(lambda cursor: cursor.execute(statement, parameters).fetchone())
 
+    def call(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> list[Row]:
+        """Run one hot statement as one transaction, in one round trip."""
+        return self._repeat(lambda session: session.call(statement, parameters))
+
     def run(self, work: Callable[[Cursor[Row]], T], *, transaction: bool = False) -> T:
         """Do work on a connection; again, if it lost a race. All or nothing with `transaction`."""
+
+        def once(session: Session) -> T:
+            if not transaction:
+                with session.cursor() as cursor:
+                    return work(cursor)
+            with session.transaction(), session.cursor() as cursor:
+                return work(cursor)
+
+        return self._repeat(once)
+
+    def _repeat(self, work: Callable[[Session], T]) -> T:
         for attempt in range(_TRIES):
             try:
-                return self._once(work, transaction)
+                return self._once(work)
             except psycopg.Error as error:
                 if error.sqlstate not in _TRY_AGAIN or attempt == _TRIES - 1:
                     raise self._translate(error) from error
@@ -120,17 +188,16 @@ class Database:
             self._wait(self._random.uniform(0, bound))
         raise AssertionError("unreachable")
 
-    def _once(self, work: Callable[[Cursor[Row]], T], transaction: bool) -> T:
+    def _once(self, work: Callable[[Session], T]) -> T:
         if not self._opened:
             self._open()
-        with self._pool.connection() as connection:
+        session = self._pool.getconn()
+        try:
             if self._prepare is not None:
-                self._prepare(connection)
-            if not transaction:
-                with connection.cursor() as cursor:
-                    return work(cursor)
-            with connection.transaction(), connection.cursor() as cursor:
-                return work(cursor)
+                self._prepare(session)
+            return work(session)
+        finally:
+            self._pool.putconn(session)
 
     def _open(self) -> None:
         with self._opening:
@@ -142,11 +209,16 @@ class Database:
         code = error.sqlstate
         if code is not None and code in _REFUSALS:
             return _REFUSALS[code](error.diag.message_primary)
+        if error.diag.constraint_name == "task_pkey":
+            return BadRequest("there is a task with this id already; give a fresh one, or none")
         if isinstance(error, psycopg.DataError):
             return BadRequest(f"PostgreSQL cannot store this: {error}")
+        if code == "23505" and error.diag.constraint_name == "task_pkey":
+            return BadRequest(f"there is a task of this id already: {error.diag.message_detail}")
         if isinstance(error, PoolTimeout | PoolClosed):
             return StoreUnavailable(f"No connection to the database: {error}")
-        lost = code is None and isinstance(error, psycopg.OperationalError)
+        # InternalError: a pooler answered for a server that it had lost
+        lost = code is None and isinstance(error, psycopg.OperationalError | psycopg.InternalError)
         if lost or (code is not None and code.startswith(_AWAY)):
             # the other connections of the pool have probably gone the same way
             self._pool.check()

@@ -1,5 +1,7 @@
 """The schema's history: numbered SQL files, each applied once, in its own transaction.
 
+Packages above the kernel have files of their own, which `more` stands for: one history, one order.
+
 A migration that was applied must stay as it is; its checksum is kept in the database and compared.
 Any number of processes may migrate at once: they take turns.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
@@ -48,36 +51,41 @@ class Step:
 
 
 def migrations() -> list[Migration]:
-    """All migrations of this version, in their order."""
+    """All migrations of the kernel of this version, in their order."""
+    return read_migrations("afl.kernel.postgres")
+
+
+def read_migrations(package: str) -> list[Migration]:
+    """The migrations in the folder `migrations` of a package, in their order."""
     found: list[Migration] = []
-    for file in files("afl.kernel.postgres").joinpath("migrations").iterdir():
+    for file in files(package).joinpath("migrations").iterdir():
         if match := _FILE.fullmatch(file.name):
             number, name = int(match[1]), match[2]
             found.append(Migration(number, name, file.read_text(encoding="utf-8")))
     return sorted(found, key=lambda migration: migration.number)
 
 
-def status(url: str) -> list[Step]:
+def status(url: str, more: Sequence[Migration] = ()) -> list[Step]:
     """Every migration, applied or pending. Changes nothing."""
     with _connect(url) as connection:
-        return _steps(connection)
+        return _steps(connection, more)
 
 
-def migrate(url: str) -> list[Migration]:
+def migrate(url: str, more: Sequence[Migration] = ()) -> list[Migration]:
     """Apply what is pending. Answers what was applied."""
     applied: list[Migration] = []
     with _connect(url) as connection:
-        while (migration := _apply_next(connection)) is not None:
+        while (migration := _apply_next(connection, more)) is not None:
             applied.append(migration)
     return applied
 
 
-def _apply_next(connection: Connection[Row]) -> Migration | None:
+def _apply_next(connection: Connection[Row], more: Sequence[Migration]) -> Migration | None:
     with connection.transaction():
         connection.execute(SQL["lock_migrations"])
         connection.execute(SQL["make_history_schema"])
         connection.execute(SQL["make_history"])
-        pending = [step.migration for step in _steps(connection) if step.applied_at is None]
+        pending = [each.migration for each in _steps(connection, more) if each.applied_at is None]
         if not pending:
             return None
         first = pending[0]
@@ -87,10 +95,10 @@ def _apply_next(connection: Connection[Row]) -> Migration | None:
         return first
 
 
-def _steps(connection: Connection[Row]) -> list[Step]:
+def _steps(connection: Connection[Row], more: Sequence[Migration]) -> list[Step]:
     history = {number: (name, checksum, at) for number, name, checksum, at in _history(connection)}
     steps: list[Step] = []
-    for migration in migrations():
+    for migration in (*migrations(), *more):
         name, checksum, applied_at = history.pop(migration.number, (None, None, None))
         if applied_at is not None and checksum != migration.checksum:
             raise MigrationError(
@@ -113,6 +121,12 @@ def _history(connection: Connection[Row]) -> list[Row]:
 
 def _connect(url: str) -> Connection[Row]:
     try:
-        return psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="afl")
+        return psycopg.connect(
+            url,
+            autocommit=True,
+            connect_timeout=10,
+            application_name="afl",
+            prepare_threshold=None,  # a pooler may hand every statement to another server
+        )
     except psycopg.OperationalError as error:
         raise StoreUnavailable(f"cannot connect to the database: {str(error).strip()}") from error

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from afl.base.ids import IdSource
@@ -15,21 +16,26 @@ from afl.kernel.requests import json_copy
 from afl.kernel.rules import card_hash
 
 _MICROSECOND = timedelta(microseconds=1)
+#: One encoder for all: `json.dumps` would make one for each value.
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+Parameters = dict[str, str | int | None]
 
 
 def json_text(value: Json, where: str = "the value") -> str | None:
     """JSON text of what a user wants stored; null is stored as nothing."""
     if value is None:
         return None
-    return json.dumps(json_copy(value, where), ensure_ascii=False, separators=(",", ":"))
+    return _dumps(json_copy(value, where))
 
 
 def array(values: Iterable[str | int | None]) -> str:
     """An array in the text form of PostgreSQL."""
-    return "{" + ",".join([_element(value) for value in values]) + "}"
+    return "{" + ",".join([element(value) for value in values]) + "}"
 
 
-def _element(value: str | int | None) -> str:
+def element(value: str | int | None) -> str:
+    """One element of such an array."""
     if value is None:
         return "NULL"
     if isinstance(value, str):
@@ -39,6 +45,14 @@ def _element(value: str | int | None) -> str:
             value = value.replace('"', '\\"')
         return f'"{value}"'
     return str(value)
+
+
+def interval(span: timedelta) -> str:
+    """A span of time in the text form of PostgreSQL, without days: not all are equally long."""
+    seconds, rest = divmod(microseconds(span), 1_000_000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}.{rest:06}"
 
 
 def microseconds(span: timedelta) -> int:
@@ -75,9 +89,9 @@ def pack_spec(spec: TaskSpec, number: int, task: str) -> dict[str, Any]:
 
 def pack_specs(
     specs: Sequence[TaskSpec], ids: IdSource, redrives: TaskId | None = None
-) -> dict[str, object]:
+) -> Parameters:
     """The parameters of `enqueue`."""
-    tasks = [ids.new_id() for _ in specs]
+    tasks = [spec.id or ids.new_id() for spec in specs]
     packed = [
         {**pack_spec(spec, n, task), "redrives": redrives}
         for n, (spec, task) in enumerate(zip(specs, tasks, strict=True), 1)
@@ -92,21 +106,28 @@ def pack_specs(
     }
 
 
-def pack_eager(eager: ClaimRequest | None) -> dict[str, object]:
-    if eager is None:
-        return dict.fromkeys(("worker", "names", "lists", "token")) | {"n": 0}
+@lru_cache(maxsize=1024)
+def pack_request(request: ClaimRequest | None) -> Mapping[str, str | int | None]:
+    """What a claim, or a commit with one, asks for; a worker asks for the same again and again."""
+    if request is None:
+        return {"worker": None, "names": None, "lists": None, "n": 0, "token": None}
     return {
-        "worker": eager.worker,
-        "names": array(eager.names),
-        "lists": array(eager.lists),
-        "n": max(eager.n, 0),
-        "token": eager.token,
+        "worker": request.worker,
+        "names": array(request.names),
+        "lists": array(request.lists),
+        "n": max(request.n, 0),
+        "token": request.token,
     }
 
 
 def pack_commits(
-    commits: Sequence[Commit], call_ids: Sequence[CallId], ids: IdSource, eager: ClaimRequest | None
-) -> dict[str, object]:
+    commits: Sequence[Commit],
+    call_ids: Sequence[CallId],
+    ids: IdSource,
+    request: ClaimRequest | None,
+    *,
+    claim: bool,
+) -> Parameters:
     """The parameters of `commit`; the ids are for its calls, should they be new."""
     closes = [each.then if isinstance(each.then, Close) else None for each in commits]
     return {
@@ -121,7 +142,8 @@ def pack_commits(
         **_pack_cards(commits),
         **_pack_applied(commits),
         **_pack_calls(commits, call_ids, ids),
-        **pack_eager(eager),
+        **pack_request(request),
+        "claim": claim,
     }
 
 
@@ -131,16 +153,16 @@ def _then(commit: Commit) -> str:
     return "suspend" if isinstance(commit.then, Suspend) else "continue"
 
 
-_NO_CARDS: Mapping[str, object] = dict.fromkeys(
+_NO_CARDS: Mapping[str, str | int | None] = dict.fromkeys(
     ("card_at", "card_hashes", "card_kinds", "card_contents")
 )
-_NO_APPLIED: Mapping[str, object] = dict.fromkeys(("applied_at", "applied"))
-_NO_CALLS: Mapping[str, object] = dict.fromkeys(
+_NO_APPLIED: Mapping[str, str | int | None] = dict.fromkeys(("applied_at", "applied"))
+_NO_CALLS: Mapping[str, str | int | None] = dict.fromkeys(
     ("calls", "inputs", "call_at", "call_ids", "call_keys", "call_lanes", "call_tenants")
 )
 
 
-def _pack_cards(commits: Sequence[Commit]) -> Mapping[str, object]:
+def _pack_cards(commits: Sequence[Commit]) -> Mapping[str, str | int | None]:
     cards = [(at, card) for at, each in enumerate(commits, 1) for card in each.cards]
     if not cards:
         return _NO_CARDS
@@ -156,7 +178,7 @@ def _pack_cards(commits: Sequence[Commit]) -> Mapping[str, object]:
     }
 
 
-def _pack_applied(commits: Sequence[Commit]) -> Mapping[str, object]:
+def _pack_applied(commits: Sequence[Commit]) -> Mapping[str, str | int | None]:
     applied = [(at, call) for at, each in enumerate(commits, 1) for call in each.applied]
     if not applied:
         return _NO_APPLIED
@@ -168,13 +190,13 @@ def _pack_applied(commits: Sequence[Commit]) -> Mapping[str, object]:
 
 def _pack_calls(
     commits: Sequence[Commit], call_ids: Sequence[CallId], ids: IdSource
-) -> Mapping[str, object]:
+) -> Mapping[str, str | int | None]:
     calls = [(at, call) for at, each in enumerate(commits, 1) for call in each.calls]
     if not calls:
         return _NO_CALLS
     packed = [
         {
-            **pack_spec(call.task, n, ids.new_id()),
+            **pack_spec(call.task, n, call.task.id or ids.new_id()),
             "at": at,
             "call": call_id,
             "key": call.key,
@@ -197,7 +219,3 @@ def _pack_calls(
 def _unless_empty(values: list[str | None]) -> str | None:
     """None if there is no value among them: what is not there need not be looked at."""
     return array(values) if any(value is not None for value in values) else None
-
-
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

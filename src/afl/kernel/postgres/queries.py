@@ -43,6 +43,10 @@ class PostgresQueries(Core):
         rows = self._rows("calls_of", {"task": caller}) if is_id(caller) else []
         return [call_of(row) for row in rows]
 
+    def find_call(self, caller: TaskId, key: str) -> Call | None:
+        row = self._row("find_call", {"task": caller, "key": key}) if is_id(caller) else None
+        return None if row is None else call_of(row)
+
     def find_tasks(
         self,
         *,
@@ -55,6 +59,7 @@ class PostgresQueries(Core):
     ) -> list[Task]:
         parameters = {
             "run": run,
+            "root": run if run is not None and is_id(run) else None,
             "state": None if state is None else state.value,
             "outcome": None if outcome is None else outcome.value,
             "dead": dead,

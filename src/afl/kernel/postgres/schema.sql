@@ -23,7 +23,34 @@ create function afl.task_is_sound(
     reason_since timestamptz, commits int, crashes int, failures int, seq int
 ) returns boolean language plpgsql immutable as $$
 declare
-    flaw text := case
+    flaw text;
+begin
+    -- what is right in most rows is told in few words, so that it is told fast
+    if num_nonnulls(parent_call, caller) <> 1 and num_nonnulls(reason_code, reason_since) <> 1
+        and depth between 0 and 19 and least(commits, crashes, failures, seq) >= 0
+        and wake in ('all', 'any')
+    then
+        if state = 'ready' then
+            if num_nonnulls(fence, worker, outcome, closed_at) = 0 and reason_code is not null
+                and not dead
+            then
+                return true;
+            end if;
+        elsif state = 'running' then
+            if num_nonnulls(fence, worker) = 2 and num_nonnulls(outcome, closed_at) = 0
+                and not dead
+            then
+                return true;
+            end if;
+        elsif state = 'closed' then
+            if num_nonnulls(fence, worker, reason_code) = 0 and closed_at is not null
+                and outcome in ('success', 'failed', 'timeout', 'canceled', 'partial')
+            then
+                return true;
+            end if;
+        end if;
+    end if;
+    flaw := case
         when state not in ('queued', 'ready', 'running', 'waiting', 'closed') then 'unknown state'
         when outcome not in ('success', 'failed', 'timeout', 'canceled', 'partial')
             then 'unknown outcome'
@@ -42,7 +69,6 @@ declare
         when (reason_code is null) <> (reason_since is null) then 'a reason has a time'
         when commits < 0 or crashes < 0 or failures < 0 or seq < 0 then 'counts start at 0'
     end;
-begin
     if flaw is null then
         return true;
     end if;
@@ -102,6 +128,8 @@ create table afl.task (
         state, outcome, wake, fence, worker, closed_at, dead, lane, depth, parent_call, caller,
         reason_code, reason_since, commits, crashes, failures, seq))
 ) with (
+    -- a row is written three times at least, best on one page
+    fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_analyze_scale_factor = 0.05
 );
@@ -127,7 +155,8 @@ create unique index task_live_callee on afl.task (caller, parent_call)
 create unique index task_idem on afl.task (tenant, idem) where idem is not null;
 create index task_deadline on afl.task (deadline, id)
     where deadline is not null and state <> 'closed';
-create index task_run on afl.task (run);
+-- The tasks of a run, but for one that gave it its name: that is found by its id.
+create index task_run on afl.task (run) where run <> id::text;
 -- Runs that may be over, oldest first: a run is over only when its roots are.
 create index task_rotation on afl.task (closed_at) where state = 'closed' and depth = 0;
 create index task_dead on afl.task (id) where dead;
@@ -257,8 +286,8 @@ create table afl.user_lock (
 -- by a lateral `limit 1`. A condition inside `case when` is hidden from the planner, which would else
 -- take a partial index that fits it and read all of that. A test looks at the plans.
 --
--- Refusals: AF001 fenced, AF002 lane cycle, AF003 too deep, AF004 bad request, AF005 not found.
--- 40001 asks for the same again: somebody else was faster.
+-- Refusals: AF000 not on the short way, AF001 fenced, AF002 lane cycle, AF003 too deep, AF004 bad
+-- request, AF005 not found. 40001 asks for the same again: somebody else was faster.
 
 -- How long a task waits after the failure that comes on top of those it has.
 create function afl.retry_wait_v1(t afl.task) returns interval language plpgsql immutable as $$
@@ -644,91 +673,15 @@ begin
         end if;
     end if;
     return query
-        select k.id <> x.own, k from unnest(v_ids, p_ids) with ordinality as x(id, own, n)
-        join afl.task k on k.id = x.id where k.id = any(v_ids) order by x.n;
+        select x.id <> x.own, k.row from unnest(v_ids, p_ids) with ordinality as x(id, own, n)
+        cross join lateral (select o as row from afl.task o where o.id = x.id limit 1) as k
+        order by x.n;
 end $$;
 
--- Takes ready tasks in the order of claims. Repeated under one token, it answers the same.
-create function afl.claim_v1(p_worker text, p_names text[], p_lists text[], p_n int, p_token text)
-returns table (t afl.task, replies json)
-language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
-declare
-    v_now timestamptz := afl.now();
-    v_shorts text[] := array(select distinct split_part(x, '.', -1) from unnest(p_names) as x);
-    v_found uuid[];
-    v_want int;
-    v_missing int := p_n;
-    v_ids uuid[];
-    v_got uuid[] := '{}';
-begin
-    if not afl.is_live_v1(p_worker, v_now) then
-        raise exception using errcode = 'AF005',
-            message = format('worker %s is not registered or not alive', p_worker);
-    end if;
-    if p_token is not null then
-        v_got := array(select k.id from afl.task k where k.worker = p_worker
-                       and k.state = 'running' and k.claim_token = p_token);
-        v_missing := case when cardinality(v_got) > 0 then 0 else p_n end;
-    end if;
-    v_want := v_missing + 16;
-    while v_missing > 0 loop
-        -- the first of each list, name and priority; a backlog that others serve costs nothing
-        v_found := array(
-            select k.id
-            from unnest(p_lists) as l(list) cross join unnest(v_shorts) as s(short)
-            cross join lateral (
-                with recursive p as (
-                    (select x.priority from afl.task x
-                     where x.state = 'ready' and x.list = l.list and x.short_name = s.short
-                     order by x.priority desc limit 1)
-                    union all
-                    select (select x.priority from afl.task x
-                            where x.state = 'ready' and x.list = l.list and x.short_name = s.short
-                              and x.priority < p.priority
-                            order by x.priority desc limit 1)
-                    from p where p.priority is not null
-                )
-                select p.priority from p where p.priority is not null
-            ) as p
-            cross join lateral (
-                select x.id, x.priority, x.run_at from afl.task x
-                where x.state = 'ready' and x.list = l.list and x.short_name = s.short
-                  and x.priority = p.priority and x.run_at <= v_now
-                  and (x.name = any(p_names) or x.short_name = any(p_names))
-                order by x.run_at, x.id limit v_want
-            ) as k
-            order by k.priority desc, k.run_at, k.id limit v_want);
-        exit when cardinality(v_found) = 0;
-        with c as (
-            select x.id from afl.task x
-            where x.id = any(v_found) and case when x.state = 'ready' then x.run_at <= v_now end
-            order by x.priority desc, x.run_at, x.id limit v_missing
-            for update of x skip locked
-        ), taken as (
-            update afl.task x set
-                state = 'running', fence = c.fence, last_fence = c.fence, worker = p_worker,
-                claim_token = p_token, reason_code = null, reason_since = null,
-                reason_until = null, reason_by = null
-            from (select c.id, nextval('afl.fence') as fence from c) as c
-            where x.id = c.id
-            returning x.id
-        )
-        select array_agg(taken.id) into v_ids from taken;
-        v_got := v_got || coalesce(v_ids, '{}');
-        v_missing := v_missing - coalesce(cardinality(v_ids), 0);
-        -- others hold some of what was found; look further, if there is more
-        exit when cardinality(v_found) < v_want;
-        v_want := v_want * 4;
-    end loop;
-    return query
-        select k, afl.untaken_v1(k.id) from afl.task k where k.id = any(v_got) order by k.fence;
-end $$;
-
--- Moves a worker's expiry; tells which fences it has lost, and which are asked to stop.
+-- Moves a worker's expiry; tells which fences it has lost, which are asked to stop, and which it has
+-- without naming them.
 create function afl.renew_v1(p_worker text, p_held bigint[])
-returns table (expires_at timestamptz, lost bigint[], stop bigint[])
+returns table (expires_at timestamptz, lost bigint[], stop bigint[], stray bigint[])
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
@@ -752,8 +705,378 @@ begin
                          is distinct from p_worker order by h.n),
                array(select h.fence from unnest(p_held) with ordinality as h(fence, n)
                      where (select k.worker = p_worker and k.stop_requested
-                            from afl.task k where k.fence = h.fence) order by h.n);
+                            from afl.task k where k.fence = h.fence) order by h.n),
+               array(select k.fence from afl.task k
+                     where k.worker = p_worker and k.state = 'running'
+                       and not k.fence = any(p_held) order by k.fence);
 end $$;
+
+-- A sign of life: moves the deadlines of a held task and of its call; answers the first of them.
+create function afl.extend_v1(p_fence bigint, p_by interval) returns timestamptz
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_until timestamptz := v_now + p_by;
+    v_task afl.task;
+    v_call timestamptz;
+begin
+    perform afl.lock_tasks_v1(array(select k.id from afl.task k where k.fence = p_fence));
+    select * into v_task from afl.task k where k.fence = p_fence;
+    if not found then
+        raise exception using errcode = 'AF001',
+            message = format('fence %s is not held; nothing was written', p_fence);
+    end if;
+    if v_task.parent_call is not null then
+        -- I11: never past the caller's own
+        v_until := least(v_until, (select p.deadline from afl.task p where p.id = v_task.caller));
+        update afl.call c set deadline = greatest(c.deadline, v_until)
+        where c.id = v_task.parent_call
+        returning c.deadline into v_call;
+    end if;
+    if v_task.deadline < v_until then
+        update afl.task k set deadline = v_until where k.id = v_task.id;
+        v_task.deadline := v_until;
+    end if;
+    return least(v_call, v_task.deadline);
+end $$;
+
+-- Answers a call: the first answer wins. Tells whether the call has this answer now.
+create function afl.reply_v1(p_call uuid, p_status text, p_reply json)
+returns boolean
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_call afl.call;
+    v_laned boolean;
+begin
+    select * into v_call from afl.call k where k.id = p_call;
+    if not found then
+        raise exception using errcode = 'AF005', message = format('there is no call %s', p_call);
+    end if;
+    select t.lane is not null and not t.hold into v_laned from afl.task t
+    where t.id = v_call.caller for update;
+    update afl.call k set status = p_status, reply = p_reply, replied_at = v_now
+    where k.id = p_call and case when k.status = 'open' then true end;
+    if found then
+        perform afl.wake_v1(array[v_call.caller], v_laned, v_now);
+        return true;
+    end if;
+    select * into v_call from afl.call k where k.id = p_call;
+    if afl.same_answer_v1(v_call, p_status, p_reply) then
+        return true;
+    end if;
+    insert into afl.outbox (topic, task, run, body, created_at)
+    values ('late', v_call.caller, v_call.run, json_build_object(
+        'call', v_call.id, 'key', v_call.key, 'status', p_status, 'body', p_reply), v_now);
+    return false;
+end $$;
+
+-- Closes one task, which is locked with its caller.
+create function afl.close_one_v1(
+    p_task uuid, p_outcome text, p_error json, p_dead boolean, p_lanes boolean, p_now timestamptz
+) returns void language plpgsql as $$
+begin
+    if p_lanes then
+        perform afl.lock_lanes_v1(array[p_task], null, null);
+    end if;
+    perform afl.close_v1(array[p_task], array[p_outcome], array[null::json], array[p_error],
+                         array[p_dead], array[0], array[null::bigint], array[0], p_lanes, p_now);
+end $$;
+
+-- Closes as canceled what does not run; asks what does, or takes its fence away.
+create function afl.stop_v1(p_task uuid, p_force boolean, p_error json)
+returns text
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_lanes boolean := afl.lock_tasks_v1(array[p_task]);
+    v_state text;
+begin
+    select t.state into v_state from afl.task t where t.id = p_task;
+    if not found then
+        raise exception using errcode = 'AF005', message = format('there is no task %s', p_task);
+    elsif v_state = 'closed' then
+        return 'already_closed';
+    elsif v_state = 'running' and not p_force then
+        update afl.task t set stop_requested = true, error = p_error, reason_code = 'stopping',
+            reason_since = v_now, reason_until = null, reason_by = null
+        where t.id = p_task and not t.stop_requested;
+        return 'requested';
+    end if;
+    perform afl.close_one_v1(p_task, 'canceled', p_error, false, v_lanes, v_now);
+    return 'closed';
+end $$;
+-- Taking tasks, and ending them on the short way. For locks, plans and refusals see 0002.
+
+-- What a token took and its worker still holds, in the order of the fences.
+create function afl.held_by_token_v1(p_worker text, p_token text)
+returns table (t afl.task, replies json) language plpgsql as $$
+begin
+    return query
+        select k, afl.untaken_v1(k.id) from afl.task k
+        where k.worker = p_worker and k.state = 'running' and k.claim_token = p_token
+        order by k.fence;
+end $$;
+
+-- Puts tasks, which are locked and ready, into a worker's hands, with fences in their order.
+create function afl.run_v1(p_ids uuid[], p_worker text, p_token text)
+returns table (t afl.task, replies json) language plpgsql as $$
+declare
+    v_fences bigint[] := array(select nextval('afl.fence') from unnest(p_ids));
+begin
+    return query
+        update afl.task k set
+            state = 'running', fence = v_fences[array_position(p_ids, k.id)],
+            last_fence = v_fences[array_position(p_ids, k.id)], worker = p_worker,
+            claim_token = p_token, reason_code = null, reason_since = null, reason_until = null,
+            reason_by = null
+        where k.id = any(p_ids)
+        -- who has never committed has called nobody
+        returning k, case when k.committed_fence is not null then afl.untaken_v1(k.id) end;
+end $$;
+
+-- Takes ready tasks of several lists or short names: the first of them all are found in portions
+-- that grow, each after the one before, until enough of them are not in the hands of others.
+create function afl.take_among_v1(
+    p_worker text, p_names text[], p_lists text[], p_shorts text[], p_n int, p_token text,
+    p_now timestamptz
+) returns table (t afl.task, replies json) language plpgsql as $$
+declare
+    v_missing int := p_n;
+    v_want int := p_n + 16;
+    v_found uuid[];
+    v_ids uuid[];
+    v_priority int := 2147483647;
+    v_run_at timestamptz := '-infinity';
+    v_id uuid := '00000000-0000-0000-0000-000000000000';
+begin
+    while v_missing > 0 loop
+        v_found := array(
+            select k.id
+            from unnest(p_lists) as l(list) cross join unnest(p_shorts) as s(short)
+            cross join lateral (
+                with recursive p as (
+                    (select x.priority from afl.task x
+                     where x.state = 'ready' and x.list = l.list and x.short_name = s.short
+                       and x.priority <= v_priority
+                     order by x.priority desc limit 1)
+                    union all
+                    select (select x.priority from afl.task x
+                            where x.state = 'ready' and x.list = l.list and x.short_name = s.short
+                              and x.priority < p.priority
+                            order by x.priority desc limit 1)
+                    from p where p.priority is not null
+                )
+                select p.priority from p where p.priority is not null
+            ) as p
+            cross join lateral (
+                select x.id, x.priority, x.run_at from afl.task x
+                where x.state = 'ready' and x.list = l.list and x.short_name = s.short
+                  and x.priority = p.priority and x.run_at <= p_now
+                  and x.run_at >= case when p.priority < v_priority then '-infinity'::timestamptz
+                                       else v_run_at end
+                  and (p.priority < v_priority or (x.run_at, x.id) > (v_run_at, v_id))
+                  and (x.short_name = any(p_names) or x.name = any(p_names))
+                order by x.run_at, x.id limit v_want
+            ) as k
+            order by k.priority desc, k.run_at, k.id limit v_want);
+        exit when cardinality(v_found) = 0;
+        v_ids := array(
+            select k.id from afl.task k
+            where k.id = any(v_found) and case when k.state = 'ready' then k.run_at <= p_now end
+            order by k.priority desc, k.run_at, k.id limit v_missing
+            for update of k skip locked);
+        return query select r.t, r.replies from afl.run_v1(v_ids, p_worker, p_token) as r;
+        v_missing := v_missing - cardinality(v_ids);
+        exit when cardinality(v_found) < v_want;
+        select k.priority, k.run_at, k.id into v_priority, v_run_at, v_id from afl.task k
+        where k.id = v_found[v_want];
+        v_want := v_want * 4;
+    end loop;
+end $$;
+
+-- Closes tasks that nobody waits for, and takes ready tasks in the order of claims, if the worker is
+-- alive. The first row is about the former, if there are any; the others, in no order, are claims.
+--
+-- What is closed here has no caller and no lane, and this is its first commit, so it has called
+-- nobody. The fences are in the order of the tasks' ids. AF000: one is not like that (any more), or
+-- not held; nothing was done. With p_again, what the token took before is the whole answer.
+create function afl.finish_v1(
+    p_fences bigint[], p_outcomes text[], p_results json[], p_errors json[], p_events json[],
+    p_worker text, p_names text[], p_lists text[], p_n int, p_token text, p_again boolean
+) returns table (closed_at timestamptz, deadlines timestamptz[], t afl.task, replies json)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_list text := p_lists[1];
+    v_short text := split_part(p_names[1], '.', -1);
+    v_missing int := p_n;
+    v_count int;
+    v_priority int;
+    v_ids uuid[];
+    v_id uuid;
+    v_run text;
+    v_deadline timestamptz;
+begin
+    if cardinality(p_fences) = 1 then
+        -- the same as below, for one, which takes less to begin with
+        update afl.task k set
+            state = 'closed', outcome = p_outcomes[1], result = p_results[1], error = p_errors[1],
+            closed_at = v_now, fence = null, worker = null, claim_token = null, crashes = 0,
+            committed_fence = k.fence, commits = 1
+        where k.fence = p_fences[1] and k.committed_fence is null and k.parent_call is null
+          and k.lane is null and not k.stop_requested
+        returning k.id, k.run, k.deadline into v_id, v_run, v_deadline;
+        if not found then
+            raise exception using errcode = 'AF000', message = 'not a plain end';
+        end if;
+        insert into afl.outbox (topic, task, run, body, created_at)
+        values ('closed', v_id, v_run, p_events[1], v_now);
+        closed_at := v_now;
+        deadlines := array[v_deadline];
+        return next;
+    elsif p_fences is not null then
+        with closed as (
+            update afl.task k set
+                state = 'closed', outcome = x.outcome, result = x.result, error = x.error,
+                closed_at = v_now, fence = null, worker = null, claim_token = null, crashes = 0,
+                committed_fence = x.fence, commits = 1
+            from (
+                select x.*, o.ctid as place
+                from unnest(p_fences, p_outcomes, p_results, p_errors, p_events)
+                    as x(fence, outcome, result, error, event)
+                cross join lateral (
+                    select o.ctid from afl.task o where o.fence = x.fence limit 1
+                ) as o
+            ) as x
+            where k.ctid = x.place
+              and case when k.fence = x.fence then
+                  k.committed_fence is null and k.parent_call is null and k.lane is null
+                  and not k.stop_requested end
+            returning k.id, k.run, k.deadline, x.event
+        ), events as (
+            insert into afl.outbox (topic, task, run, body, created_at)
+            select 'closed', c.id, c.run, c.event, v_now from closed c
+        )
+        select count(*), case when count(c.deadline) > 0 then array_agg(c.deadline) end
+        into v_count, deadlines from closed c;
+        if v_count <> cardinality(p_fences) then
+            raise exception using errcode = 'AF000', message = 'not a plain end';
+        end if;
+        closed_at := v_now;
+        return next;
+    end if;
+    if p_again and p_token is not null then
+        return query select v_now, null::timestamptz[], k.t, k.replies
+                     from afl.held_by_token_v1(p_worker, p_token) as k;
+        if found then
+            return;
+        end if;
+    end if;
+    select (select k.priority from afl.task k
+            where k.state = 'ready' and k.list = v_list and k.short_name = v_short
+            order by k.priority desc limit 1)
+    into v_priority
+    from afl.worker w
+    where w.id = p_worker and w.expires_at > v_now and w.state in ('startup', 'running');
+    if not found or p_n <= 0 then
+        return;
+    elsif cardinality(p_names) <> 1 or cardinality(p_lists) <> 1 then
+        return query select v_now, null::timestamptz[], k.t, k.replies from afl.take_among_v1(
+            p_worker, p_names, array(select distinct x from unnest(p_lists) as x),
+            array(select distinct split_part(x, '.', -1) from unnest(p_names) as x), p_n, p_token,
+            v_now) as k;
+        return;
+    end if;
+    -- straight along the index, one priority after the other, so that a backlog that others serve
+    -- or that is not due costs nothing; one alone takes less to begin with
+    while v_priority is not null loop
+        if p_n = 1 then
+            update afl.task k set
+                state = 'running', fence = nextval('afl.fence'), worker = p_worker,
+                last_fence = currval('afl.fence'), claim_token = p_token, reason_code = null,
+                reason_since = null, reason_until = null, reason_by = null
+            where k.id = (
+                select o.id from afl.task o
+                where o.state = 'ready' and o.list = v_list and o.short_name = v_short
+                  and o.priority = v_priority and o.run_at <= v_now
+                  and (o.short_name = p_names[1] or o.name = p_names[1])
+                order by o.run_at, o.id limit 1
+                for update of o skip locked)
+            returning k.* into t;
+            if found then
+                -- who has never committed has called nobody
+                replies := case when t.committed_fence is not null then afl.untaken_v1(t.id) end;
+                return next;
+                return;
+            end if;
+        else
+            v_ids := array(
+                select k.id from afl.task k
+                where k.state = 'ready' and k.list = v_list and k.short_name = v_short
+                  and k.priority = v_priority and k.run_at <= v_now
+                  and (k.short_name = p_names[1] or k.name = p_names[1])
+                order by k.run_at, k.id limit v_missing
+                for update of k skip locked);
+            return query select v_now, null::timestamptz[], r.t, r.replies
+                         from afl.run_v1(v_ids, p_worker, p_token) as r;
+            v_missing := v_missing - cardinality(v_ids);
+            exit when v_missing <= 0;
+        end if;
+        v_priority := (
+            select k.priority from afl.task k
+            where k.state = 'ready' and k.list = v_list and k.short_name = v_short
+              and k.priority < v_priority
+            order by k.priority desc limit 1);
+    end loop;
+end $$;
+
+-- Takes ready tasks, for a worker that has to be alive.
+create function afl.claim_v1(p_worker text, p_names text[], p_lists text[], p_n int, p_token text)
+returns table (t afl.task, replies json)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+begin
+    return query select k.t, k.replies from afl.finish_v1(
+        null, null, null, null, null, p_worker, p_names, p_lists, p_n, p_token, true) as k;
+    -- who has taken something without a token is alive
+    if (p_token is not null or not found) and not afl.is_live_v1(p_worker, afl.now()) then
+        raise exception using errcode = 'AF005',
+            message = format('worker %s is not registered or not alive', p_worker);
+    end if;
+end $$;
+
+-- Takes one task if it is ready and due, for a worker that has to be alive.
+create function afl.take_task_v1(p_worker text, p_task uuid)
+returns table (t afl.task, replies json)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+begin
+    if not afl.is_live_v1(p_worker, v_now) then
+        raise exception using errcode = 'AF005',
+            message = format('worker %s is not registered or not alive', p_worker);
+    end if;
+    return query
+        update afl.task k set
+            state = 'running', fence = nextval('afl.fence'), last_fence = currval('afl.fence'),
+            worker = p_worker, claim_token = null, reason_code = null, reason_since = null,
+            reason_until = null, reason_by = null
+        where k.id = p_task and case when k.state = 'ready' then k.run_at <= v_now end
+        returning k, case when k.committed_fence is not null then afl.untaken_v1(k.id) end;
+end $$;
+-- Commits: one step of work each. For locks, plans and refusals see 0002.
 
 -- I8: appends cards to the boxes of tasks, which are locked.
 create function afl.write_cards_v1(
@@ -1055,7 +1378,8 @@ begin
     end loop;
 end $$;
 
--- One step of work each; all of them or nothing.
+-- One step of work each; all of them or nothing. With p_claim, the worker also takes what is ready,
+-- in rows at 0, up to p_n together with the eager callees.
 create function afl.commit_v1(
     p_fences bigint[], p_numbers int[], p_thens text[], p_outcomes text[], p_results json[],
     p_errors json[], p_permanents boolean[], p_cards int[],
@@ -1063,7 +1387,7 @@ create function afl.commit_v1(
     p_applied_at int[], p_applied uuid[],
     p_calls json, p_inputs json[], p_call_at int[], p_call_ids uuid[], p_call_keys text[],
     p_call_lanes text[], p_call_tenants text[],
-    p_worker text, p_names text[], p_lists text[], p_n int, p_token text
+    p_worker text, p_names text[], p_lists text[], p_n int, p_token text, p_claim boolean
 ) returns table (at int, repeated boolean, eager boolean, calls json, t afl.task, replies json)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
@@ -1080,7 +1404,9 @@ declare
     -- in a round, what stands for "not now" is treated as if it had been taken before
     v_done boolean[];
     v_made int := 0;
+    v_free int := 0;
     v_eager int := 0;
+    v_held boolean := false;
     v_at_birth boolean;
     v_callees uuid[];
 begin
@@ -1100,16 +1426,18 @@ begin
     if v_lanes then
         perform afl.lock_lanes_v1(v_own, p_call_tenants, p_call_lanes);
     end if;
-    if p_n > 0 and p_call_at is not null and afl.is_live_v1(p_worker, v_now) then
-        v_eager := p_n;
+    if p_n > 0 and (p_claim or p_call_at is not null) and afl.is_live_v1(p_worker, v_now) then
+        v_free := p_n;
+        v_eager := case when p_call_at is not null then p_n else 0 end;
     end if;
     -- steps that may touch each other are taken one after the other, all others at once
-    v_rounds := case when v_count > 1 and (
+    v_rounds := case when v_count = 0 then 0 when v_count > 1 and (
         v_lanes or v_count <> (select count(distinct f) from unnest(p_fences) as f)
         or exists (select from afl.task k where k.id = any(v_own) and k.caller = any(v_own))
     ) then v_count else 1 end;
-    -- who may start is known only when the steps have settled, if lanes are in play
-    v_at_birth := v_rounds = 1 and not v_lanes and v_stopping is not true;
+    -- who may start is known only when the steps have settled, if lanes or a token are in play
+    v_at_birth := v_rounds = 1 and not v_lanes and v_stopping is not true
+        and not (p_claim and p_token is not null);
     for i in 1 .. v_rounds loop
         if v_rounds = 1 then
             select f.ids, f.repeated into v_ids, v_repeated
@@ -1139,7 +1467,14 @@ begin
             v_ids, v_done, p_fences, p_thens, p_outcomes, p_results, p_errors, p_permanents,
             p_cards, v_stopping, v_lanes, v_now);
     end loop;
-    if v_eager > 0 and not v_at_birth then
+    if p_claim and p_token is not null then
+        v_held := exists (select from afl.task k where k.worker = p_worker and k.state = 'running'
+                          and k.claim_token = p_token);
+    end if;
+    if v_held then
+        v_free := 0;
+        v_eager := 0;
+    elsif v_eager > 0 and not v_at_birth then
         perform afl.take_callees_v1(
             p_call_ids, p_worker, p_names, p_lists, v_eager, p_token, v_now);
     end if;
@@ -1153,9 +1488,10 @@ begin
                        select o.key, o.id from afl.call o
                        where o.caller = x.id and o.key = y.key limit 1
                    ) as c
-                   where y.at = x.n) end, k, null::json
+                   where y.at = x.n) end, k.row, null::json
         from unnest(v_ids, v_repeated) with ordinality as x(id, repeated, n)
-        join afl.task k on k.id = x.id where k.id = any(v_ids) order by x.n;
+        cross join lateral (select o as row from afl.task o where o.id = x.id limit 1) as k
+        order by x.n;
     if v_eager > 0
         or (p_token is not null and p_call_at is not null and true = any(v_repeated))
     then
@@ -1178,79 +1514,19 @@ begin
               and case when k.state = 'running' then k.worker = p_worker end
               and (c.id = y.id or (v_repeated[y.at] and k.claim_token = p_token))
             order by k.fence;
+        get diagnostics v_made = row_count;
+        v_free := v_free - v_made;
+    end if;
+    if v_held then
+        return query select 0, null::boolean, true, null::json, k.t, k.replies
+                     from afl.held_by_token_v1(p_worker, p_token) as k;
+    elsif p_claim and v_free > 0 then
+        return query select 0, null::boolean, true, null::json, k.t, k.replies
+                     from afl.finish_v1(null, null, null, null, null, p_worker, p_names, p_lists,
+                                        v_free, p_token, false) as k;
     end if;
 end $$;
-
--- Answers a call: the first answer wins. Tells whether the call has this answer now.
-create function afl.reply_v1(p_call uuid, p_status text, p_reply json)
-returns boolean
-language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
-declare
-    v_now timestamptz := afl.now();
-    v_call afl.call;
-    v_laned boolean;
-begin
-    select * into v_call from afl.call k where k.id = p_call;
-    if not found then
-        raise exception using errcode = 'AF005', message = format('there is no call %s', p_call);
-    end if;
-    select t.lane is not null and not t.hold into v_laned from afl.task t
-    where t.id = v_call.caller for update;
-    update afl.call k set status = p_status, reply = p_reply, replied_at = v_now
-    where k.id = p_call and case when k.status = 'open' then true end;
-    if found then
-        perform afl.wake_v1(array[v_call.caller], v_laned, v_now);
-        return true;
-    end if;
-    select * into v_call from afl.call k where k.id = p_call;
-    if afl.same_answer_v1(v_call, p_status, p_reply) then
-        return true;
-    end if;
-    insert into afl.outbox (topic, task, run, body, created_at)
-    values ('late', v_call.caller, v_call.run, json_build_object(
-        'call', v_call.id, 'key', v_call.key, 'status', p_status, 'body', p_reply), v_now);
-    return false;
-end $$;
-
--- Closes one task, which is locked with its caller.
-create function afl.close_one_v1(
-    p_task uuid, p_outcome text, p_error json, p_dead boolean, p_lanes boolean, p_now timestamptz
-) returns void language plpgsql as $$
-begin
-    if p_lanes then
-        perform afl.lock_lanes_v1(array[p_task], null, null);
-    end if;
-    perform afl.close_v1(array[p_task], array[p_outcome], array[null::json], array[p_error],
-                         array[p_dead], array[0], array[null::bigint], array[0], p_lanes, p_now);
-end $$;
-
--- Closes as canceled what does not run; asks what does, or takes its fence away.
-create function afl.stop_v1(p_task uuid, p_force boolean, p_error json)
-returns text
-language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
-declare
-    v_now timestamptz := afl.now();
-    v_lanes boolean := afl.lock_tasks_v1(array[p_task]);
-    v_state text;
-begin
-    select t.state into v_state from afl.task t where t.id = p_task;
-    if not found then
-        raise exception using errcode = 'AF005', message = format('there is no task %s', p_task);
-    elsif v_state = 'closed' then
-        return 'already_closed';
-    elsif v_state = 'running' and not p_force then
-        update afl.task t set stop_requested = true, error = p_error, reason_code = 'stopping',
-            reason_since = v_now, reason_until = null, reason_by = null
-        where t.id = p_task and not t.stop_requested;
-        return 'requested';
-    end if;
-    perform afl.close_one_v1(p_task, 'canceled', p_error, false, v_lanes, v_now);
-    return 'closed';
-end $$;
+-- What time made wrong, and what is old. For locks, plans and refusals see 0002.
 
 -- Sweeping: one item each. Null: somebody else is at it, or there is nothing to do any more.
 
@@ -1393,6 +1669,15 @@ begin
     return 'lanes_promoted';
 end $$;
 
+-- The tasks of a run. A task without a run has started one, which has the name of its id.
+create function afl.tasks_of_v1(p_run text) returns setof afl.task language plpgsql stable as $$
+begin
+    return query select t.* from afl.task t where t.run = p_run and t.run <> t.id::text;
+    if p_run ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+        return query select t.* from afl.task t where t.id = p_run::uuid and t.run = p_run;
+    end if;
+end $$;
+
 -- Removes finished runs whose every task closed that long ago; answers how many tasks went.
 create function afl.rotate_v1(p_older_than interval, p_limit int) returns int language plpgsql as $$
 declare
@@ -1408,9 +1693,10 @@ begin
     loop
         exit when v_gone >= p_limit;
         continue when exists (
-            select from afl.task t where t.run = r.run
-              and (t.state <> 'closed' or t.closed_at > v_before));
-        v_ids := array(select t.id from afl.task t where t.run = r.run for update);
+            select from afl.tasks_of_v1(r.run) as t
+            where t.state <> 'closed' or t.closed_at > v_before);
+        v_ids := array(select t.id from afl.tasks_of_v1(r.run) as t);
+        perform 1 from afl.task t where t.id = any(v_ids) for update;
         delete from afl.call c where c.caller = any(v_ids);
         delete from afl.box_card b where b.box = any(v_ids::text[]);
         delete from afl.orphan o where o.task = any(v_ids);

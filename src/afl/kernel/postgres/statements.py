@@ -2,18 +2,30 @@
 
 A statement starts at a line `-- name: some_name`; the comment line below it says what it is for.
 `{task}` and `{call}` stand for the columns of a task aliased `t` and a call aliased `c`, in the
-order in which `rows` reads them.
+order in which `rows` reads them. The parameters of hot statements are numbered here, so that they
+need not go through the driver's own reading of the text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 
 from afl.kernel.postgres.rows import CALL_COLUMNS, TASK_COLUMNS
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_PARAMETER = re.compile(r"%\((\w+)\)s")
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """A statement as the server reads it, with the names of its parameters in their order."""
+
+    name: bytes
+    query: bytes
+    parameters: tuple[str, ...]
 
 
 def parse(text: str) -> Iterator[tuple[str, str]]:
@@ -22,6 +34,14 @@ def parse(text: str) -> Iterator[tuple[str, str]]:
     if pieces[0].strip():
         raise ValueError("a statement stands before the first name")
     yield from ((name, body.strip()) for name, body in zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+def hot(name: str) -> Hot:
+    """The named statement with numbered parameters."""
+    text = SQL[name].decode()
+    parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    numbered = _PARAMETER.sub(lambda match: f"${parameters.index(match[1]) + 1}", text)
+    return Hot(f"afl_{name}".encode(), numbered.encode(), parameters)
 
 
 def _load() -> Mapping[str, bytes]:

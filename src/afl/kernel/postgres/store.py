@@ -47,6 +47,11 @@ class PostgresStore(
         """A store on the database at this URL. See `Database` for the rest of the options."""
         return cls(Database(url, max_size=max_size, prepare_threshold=prepare_threshold))
 
+    @property
+    def database(self) -> Database:
+        """For what is kept beside the kernel's rows, on the same connections."""
+        return self._database
+
     def close(self) -> None:
         """Gives all connections back."""
         self._database.close()

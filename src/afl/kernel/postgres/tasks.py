@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from operator import attrgetter
 
 from psycopg import Cursor
 
+from afl.base.ids import IdSource
 from afl.kernel.errors import BadRequest
 from afl.kernel.model import (
     CallId,
@@ -15,6 +19,7 @@ from afl.kernel.model import (
     ClaimRequest,
     Commit,
     Committed,
+    Fence,
     Json,
     Renewal,
     Stopped,
@@ -25,21 +30,35 @@ from afl.kernel.model import (
 )
 from afl.kernel.port import Writes
 from afl.kernel.postgres.core import Core, known_call, known_task
-from afl.kernel.postgres.database import PostgresTransaction, Row
-from afl.kernel.postgres.packing import array, json_text, pack_commits, pack_eager, pack_specs
+from afl.kernel.postgres.database import Database, NotPlain, PostgresTransaction, Row
+from afl.kernel.postgres.packing import array, json_text, pack_commits, pack_request, pack_specs
+from afl.kernel.postgres.plain import Ended, Ending, Hands, alike, pack_endings
 from afl.kernel.postgres.rows import claim_of, fences_of, is_id, task_of, utc
-from afl.kernel.postgres.statements import SQL
-from afl.kernel.requests import check_commit, check_reply, check_spec
+from afl.kernel.postgres.statements import SQL, hot
+from afl.kernel.requests import MAX_DURATION, check_commit, check_reply, check_spec
 
-_ENQUEUE, _CLAIM, _COMMIT = SQL["enqueue"], SQL["claim"], SQL["commit"]
+_ENQUEUE, _COMMIT = SQL["enqueue"], SQL["commit"]
+_ENQUEUE_PLAIN, _FINISH = hot("enqueue_plain"), hot("finish")
+_CLAIM, _TAKE_TASK = hot("claim"), hot("take_task")
+#: No task has this id.
+_NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 class PostgresTasks(Core):
     """See `port.TaskQueue` for what each method promises."""
 
+    def __init__(self, database: Database, ids: IdSource) -> None:
+        super().__init__(database, ids)
+        self._hands = Hands()
+
     def enqueue(self, specs: Sequence[TaskSpec], writes: Writes | None = None) -> list[Task]:
+        last = None
         for spec in specs:
-            check_spec(spec)
+            if spec is not last:
+                check_spec(spec)
+                last = spec
+        if specs and writes is None and (made := alike(specs, self._ids)) is not None:
+            return made.tasks(self._database.call(_ENQUEUE_PLAIN, made.parameters())[0][0])
         places, distinct = _distinct(specs)
         parameters = pack_specs(distinct, self._ids) if distinct else None
 
@@ -54,13 +73,27 @@ class PostgresTasks(Core):
         return [tasks[place] for place in places]
 
     def claim(self, request: ClaimRequest) -> list[Claim]:
-        rows = self._database.rows(_CLAIM, pack_eager(request))
-        return [claim_of(task_of(row, 1), row[0]) for row in rows]
+        return self._claims(self._database.call(_CLAIM, pack_request(request)), 1)
+
+    def _claims(self, rows: Sequence[Row], at: int) -> list[Claim]:
+        """The claims, by fence, of rows that have the answers and then, at this place, the task."""
+        claims: list[Claim] = []
+        for row in rows:
+            task = row[at:]
+            self._hands.take(task)
+            claims.append(claim_of(task_of(task), row[at - 1]))
+        claims.sort(key=attrgetter("fence"))
+        return claims
+
+    def take(self, worker: WorkerId, task: TaskId) -> Claim | None:
+        parameters = {"worker": worker, "task": task if is_id(task) else _NOBODY}
+        claims = self._claims(self._database.call(_TAKE_TASK, parameters), 1)
+        return claims[0] if claims else None
 
     def renew(self, worker: WorkerId, held: Sequence[int] = ()) -> Renewal:
         row = self._row("renew", {"worker": worker, "held": array(held)})
         assert row is not None
-        return Renewal(utc(row[0]), fences_of(row[1]), fences_of(row[2]))
+        return Renewal(utc(row[0]), *map(fences_of, row[1:]))
 
     def commit(
         self,
@@ -69,28 +102,78 @@ class PostgresTasks(Core):
         writes: Writes | None = None,
         eager: ClaimRequest | None = None,
     ) -> list[Committed]:
+        if not commits:
+            return self._only_writes(writes)
+        committed, _ = self._commit(commits, eager, writes, claim=False)
+        return committed
+
+    def commit_and_claim(
+        self,
+        commits: Sequence[Commit],
+        request: ClaimRequest,
+        *,
+        writes: Writes | None = None,
+    ) -> tuple[list[Committed], list[Claim]]:
+        return self._commit(commits, request, writes, claim=True)
+
+    def _commit(
+        self,
+        commits: Sequence[Commit],
+        request: ClaimRequest | None,
+        writes: Writes | None,
+        *,
+        claim: bool,
+    ) -> tuple[list[Committed], list[Claim]]:
+        if writes is None and commits and (endings := self._hands.endings(commits)) is not None:
+            done = self._finish(endings, request if claim else None)
+            if done is not None:
+                return done
         for commit in commits:
             check_commit(commit)
             if not all(map(is_id, commit.applied)):
                 raise BadRequest("`applied` names a call that the task never made")
-        if not commits:
-            return self._only_writes(writes)
         call_ids = [CallId(self._ids.new_id()) for commit in commits for _ in commit.calls]
-        parameters = pack_commits(commits, call_ids, self._ids, eager)
+        parameters = pack_commits(commits, call_ids, self._ids, request, claim=claim)
+        count = len(commits)
 
         def work(cursor: Cursor[Row]) -> list[Row]:
             rows = cursor.execute(_COMMIT, parameters).fetchall()
-            if writes is not None and not all(repeated for _, repeated, *_ in rows[: len(commits)]):
+            if writes is not None and not (count and all(row[1] for row in rows[:count])):
                 writes(PostgresTransaction(cursor))
             return rows
 
         rows = self._database.run(work, transaction=writes is not None)
         return _committed(commits, call_ids, rows)
 
+    def _finish(
+        self, endings: Sequence[Ending], request: ClaimRequest | None
+    ) -> tuple[list[Committed], list[Claim]] | None:
+        """Ends tasks the short way; None if that is not possible any more."""
+        try:
+            rows = self._database.call(_FINISH, pack_endings(endings, pack_request(request)))
+        except NotPlain:
+            return None
+        finally:
+            self._hands.let_go(endings)
+        closed_at, deadlines = rows[0][:2]
+        done: list[Committed] = [
+            Ended(partial(ending.task, closed_at, deadline))
+            for ending, deadline in zip(endings, deadlines or [None] * len(endings), strict=True)
+        ]
+        places = sorted(range(len(endings)), key=lambda place: endings[place].at)
+        return [done[place] for place in places], self._claims(rows[1:], 3)
+
     def _only_writes(self, writes: Writes | None) -> list[Committed]:
         if writes is not None:
             self._database.run(lambda cursor: writes(PostgresTransaction(cursor)), transaction=True)
         return []
+
+    def extend(self, fence: Fence, by: timedelta) -> datetime | None:
+        if not timedelta(0) < by <= MAX_DURATION:
+            raise BadRequest(f"an extension by {by} is not possible; use more than zero")
+        row = self._row("extend", {"fence": fence, "by": by})
+        assert row is not None
+        return None if row[0] is None else utc(row[0])
 
     def reply(self, call: CallId, status: CallStatus, body: Json = None) -> bool:
         check_reply(status)
@@ -131,16 +214,20 @@ def _distinct(specs: Sequence[TaskSpec]) -> tuple[list[int], list[TaskSpec]]:
 
 def _committed(
     commits: Sequence[Commit], call_ids: Sequence[CallId], rows: Sequence[Row]
-) -> list[Committed]:
-    """The answers: a row for each commit in their order, then rows for eager callees."""
+) -> tuple[list[Committed], list[Claim]]:
+    """The answers and the claims: a row for each commit in their order, then rows for eager callees
+    of a commit, then rows at 0 for what was claimed besides."""
     answer: list[Committed] = []
+    claims: dict[Fence, Claim] = {}
     new_ids = iter(call_ids)
-    for at, _repeated, eager, known, replies, *task in rows:
-        if eager:
+    for at, _repeated, taken, known, replies, *task in rows:
+        if taken:
             claim = claim_of(task_of(task), replies)
-            before = answer[at - 1]
-            answer[at - 1] = replace(before, eager=(*before.eager, claim))
+            claims[claim.fence] = claim
+            if at:
+                before = answer[at - 1]
+                answer[at - 1] = replace(before, eager=(*before.eager, claim))
         else:
             new = {call.key: next(new_ids) for call in commits[at - 1].calls}
             answer.append(Committed(task_of(task), new if known is None else known))
-    return answer
+    return answer, [claims[fence] for fence in sorted(claims)]

@@ -41,9 +41,7 @@ def check_files(files: Sequence[tree.File], reporter: Reporter) -> ir.Program:
         check_doc_tags(index)
     called = {call.callee for context in contexts.values() for call in context.calls}
     unused = {
-        facet.qname
-        for facet in index.facets()
-        if facet.unit.builtin and facet.qname not in called
+        facet.qname for facet in index.facets() if facet.unit.builtin and facet.qname not in called
     }
     return _program(
         index,

@@ -47,9 +47,6 @@ class Snapshot:
             yield caller
             caller = self.caller_of(caller)
 
-    def calls_of(self, task: Task) -> list[Call]:
-        return [call for call in self.calls.values() if call.caller == task.id]
-
 
 def take_snapshot(store: Store) -> Snapshot:
     tasks: dict[TaskId, Task] = {}
@@ -77,14 +74,18 @@ def check(store: Store, *, trimmed: bool = False) -> list[str]:
 
 
 def check_snapshot(rows: Snapshot, *, trimmed: bool = False) -> list[str]:
-    wrong = [
-        *_holders(rows),
-        *_lanes(rows),
-        *_events(rows, trimmed=trimmed),
-        *(problem for call in rows.calls.values() for problem in _call(rows, call)),
-    ]
+    callees: dict[CallId | None, list[TaskId]] = defaultdict(list)
+    calls_of: dict[TaskId, list[Call]] = defaultdict(list)
     for task in rows.tasks.values():
-        wrong += [*_states(task), *_waiting(rows, task), *_nesting(rows, task), *_reason(task)]
+        callees[task.parent_call].append(task.id)
+    wrong = [*_holders(rows), *_lanes(rows), *_events(rows, trimmed=trimmed)]
+    for call in rows.calls.values():
+        calls_of[call.caller].append(call)
+        wrong += _call(rows, call, callees[call.id])
+    for task in rows.tasks.values():
+        wrong += [*_states(task), *_nesting(rows, task), *_reason(task)]
+        if task.state is State.WAITING:
+            wrong += _waiting(task, calls_of[task.id])
         if rows.box_lengths.get(task.id, 0) != task.seq:
             wrong.append(f"I8: task {task.id} has seq {task.seq} and another number of cards")
     return wrong
@@ -157,11 +158,10 @@ def _states(task: Task) -> Iterator[str]:
         yield f"I4: task {task.id} is {task.state.value} and a dead letter"
 
 
-def _call(rows: Snapshot, call: Call) -> Iterator[str]:
+def _call(rows: Snapshot, call: Call, callees: list[TaskId]) -> Iterator[str]:
     is_open = call.status is CallStatus.OPEN
     if is_open != (call.replied_at is None) or (is_open and (call.applied or call.reply)):
         yield f"I5: call {call.id} is {call.status.value}, replied at {call.replied_at}"
-    callees = [task.id for task in rows.tasks.values() if task.parent_call == call.id]
     if callees != [call.callee]:
         yield f"I5: call {call.id} has the callee {call.callee}, but is served by {callees}"
     caller = rows.tasks.get(call.caller)
@@ -171,10 +171,7 @@ def _call(rows: Snapshot, call: Call) -> Iterator[str]:
         yield f"I11: call {call.id} may take longer than its caller"
 
 
-def _waiting(rows: Snapshot, task: Task) -> Iterator[str]:
-    if task.state is not State.WAITING:
-        return
-    calls = rows.calls_of(task)
+def _waiting(task: Task, calls: list[Call]) -> Iterator[str]:
     if all(call.status is not CallStatus.OPEN for call in calls):
         yield f"I6: task {task.id} waits for no open call"
     untaken = [c for c in calls if c.status is not CallStatus.OPEN and not c.applied]

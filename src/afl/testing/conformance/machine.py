@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from afl.testing.conformance.harness import Harness
 from afl.testing.conformance.reference import (
     RCallSpec,
+    RClaim,
     RCommit,
     RCommitted,
     Reference,
@@ -27,7 +28,7 @@ from afl.testing.conformance.reference import (
     RTask,
     Work,
 )
-from afl.testing.conformance.sides import Answer, Side, outcome_of
+from afl.testing.conformance.sides import Answer, Side, grains, outcome_of
 
 WORKERS = {"w": ("a", "b"), "v": ("a",)}
 #: Durations are odd multiples of five seconds and time moves by tens, so that no deadline is met
@@ -132,13 +133,19 @@ class KernelMachine(RuleBasedStateMachine):
         self.claim(RRequest(taken.worker, taken.work.name, 1, taken.token))
 
     @precondition(lambda self: self.due())
-    @rule(draft=commits(_thens), token=_tokens, eager=st.none() | _requests)
+    @rule(
+        draft=commits(_thens), token=_tokens, eager=st.none() | _requests, then_claim=st.booleans()
+    )
     def work(
-        self, draft: tuple[RCommit, int, str], token: str | None, eager: RRequest | None
+        self,
+        draft: tuple[RCommit, int, str],
+        token: str | None,
+        eager: RRequest | None,
+        then_claim: bool,
     ) -> None:
         """A live worker takes a task that is there and does one step, as it should."""
         commit, index, applied = draft
-        self._step(commit, index, applied, token, eager)
+        self._step(commit, index, applied, token, eager, then_claim=then_claim)
 
     @precondition(lambda self: self.due())
     @rule(draft=commits(st.just("suspend")), eager=st.none() | _requests)
@@ -159,10 +166,40 @@ class KernelMachine(RuleBasedStateMachine):
         planned = [self._aim(*draft) for draft in drafts]
         if len({each.fence for each in planned}) < len(planned):
             eager = None  # which of two commits of one task gets its callees is nobody's business
-        if fail:
-            self._fail(planned, eager)
-        else:
-            self._commit(planned, eager)
+        self._commit(planned, eager, fail=fail)
+
+    @precondition(lambda self: self.reference.fences)
+    @rule(
+        drafts=st.lists(commits(_thens), max_size=2),
+        request=_requests,
+        fail=st.sampled_from([False, False, False, False, True]),
+        times=st.sampled_from([1, 1, 2]),
+    )
+    def commit_and_claim(
+        self, drafts: list[tuple[RCommit, int, str]], request: RRequest, fail: bool, times: int
+    ) -> None:
+        """Once, or again because the answer was lost."""
+        planned = {each.fence: each for each in (self._aim(*draft) for draft in drafts)}
+        for _ in range(times):
+            self._commit(list(planned.values()), request, then_claim=True, fail=fail)
+
+    @precondition(lambda self: self.due())
+    @rule(draft=commits(st.just("suspend")), n=st.integers(1, 2), by=_seconds)
+    def delegate_and_go_on(self, draft: tuple[RCommit, int, str], n: int, by: float) -> None:
+        """It does itself what it has called, and asks for more time for that."""
+        commit, index, _ = draft
+        worker = [*WORKERS][index % len(WORKERS)]
+        request = RRequest(worker, commit.calls[0].work.name if commit.calls else "a", n, None)
+        self._step(commit, index, "all", None, request, then_claim=True)
+        for fence in [t.fence for t in self.running() if t.parent is not None]:
+            assert fence is not None
+            self._extend(fence, by)
+
+    @precondition(lambda self: self.reference.fences)
+    @rule(index=_index, by=_seconds)
+    def extend(self, index: int, by: float) -> None:
+        """A handler's sign of life; the fence may be lost."""
+        self._extend(self._some_fence(index), by)
 
     @precondition(lambda self: self.reference.calls)
     @rule(call=_index, status=st.sampled_from(["ok", "ok", "error"]), body=_values)
@@ -206,10 +243,22 @@ class KernelMachine(RuleBasedStateMachine):
         self.advance(LEASE_SECONDS + 5)
         self.sweep()
 
-    @rule(worker=st.sampled_from([*WORKERS]))
-    def renew(self, worker: str) -> None:
-        held = list(range(1, self.reference.fences + 1))
+    @rule(worker=st.sampled_from([*WORKERS]), named=st.sampled_from([1, 1, 2, 0]))
+    def renew(self, worker: str, named: int) -> None:
+        """Names all fences there are, every other one, or none."""
+        held = list(range(1, self.reference.fences + 1, named)) if named else []
         self._all(lambda ref: ref.renew(worker, held), lambda side: side.renew(worker, held))
+
+    @precondition(lambda self: self.running())
+    @rule(task=_index)
+    def give_back(self, task: int) -> None:
+        """A worker learns of a task that it does not know of, and returns it."""
+        running = self.running()
+        stray = running[task % len(running)]
+        assert stray.worker is not None
+        assert stray.fence is not None
+        self.renew(stray.worker, 0)
+        self._commit([self._fit(RCommit(0, 0, "suspend"), stray.fence, ())], None)
 
     @rule(worker=st.sampled_from([*WORKERS]), end=st.booleans())
     def register_or_shut_down(self, worker: str, end: bool) -> None:
@@ -247,7 +296,14 @@ class KernelMachine(RuleBasedStateMachine):
         return replace(commit, fence=fence, number=number, applied=applied)
 
     def _step(
-        self, commit: RCommit, index: int, applied: str, token: str | None, eager: RRequest | None
+        self,
+        commit: RCommit,
+        index: int,
+        applied: str,
+        token: str | None,
+        eager: RRequest | None,
+        *,
+        then_claim: bool = False,
     ) -> None:
         worker = [*WORKERS][index % len(WORKERS)]
         if worker not in self.reference.live_workers():
@@ -262,14 +318,36 @@ class KernelMachine(RuleBasedStateMachine):
         fitting = replace(
             commit, fence=fence, number=0, applied=self._answers(fence, applied, index)
         )
-        self._commit([fitting], eager)
+        self._commit([fitting], eager, then_claim=then_claim)
 
-    def _commit(self, planned: list[RCommit], eager: RRequest | None) -> None:
-        self._all(
-            lambda ref: [_shown(answer) for answer in ref.commit(planned, eager)],
-            lambda side: [_shown(answer) for answer in side.commit(planned, eager)],
+    def _commit(
+        self,
+        planned: list[RCommit],
+        request: RRequest | None,
+        *,
+        then_claim: bool = False,
+        fail: bool = False,
+    ) -> None:
+        def on_reference(ref: Reference) -> object:
+            if then_claim and request is not None:
+                return _shown_both(ref.commit_and_claim(planned, request))
+            return [_shown(answer) for answer in ref.commit(planned, request)]
+
+        def on_store(side: Side) -> object:
+            if then_claim and request is not None:
+                return _shown_both(side.commit_and_claim(planned, request, fail=fail))
+            return [_shown(answer) for answer in side.commit(planned, request, fail=fail)]
+
+        if fail:
+            self._fail(on_reference, on_store)
+        else:
             # Which of several refusals comes first is the store's own business.
-            same_refusal=len(planned) == 1,
+            self._all(on_reference, on_store, same_refusal=len(planned) == 1)
+
+    def _extend(self, fence: int, by: float) -> None:
+        self._all(
+            lambda ref: None if (time := ref.extend(fence, by)) is None else grains(time),
+            lambda side: side.extend(fence, by),
         )
 
     def _register(self, name: str) -> None:
@@ -294,21 +372,24 @@ class KernelMachine(RuleBasedStateMachine):
             else:
                 assert seen == expected
 
-    def _fail(self, planned: list[RCommit], eager: RRequest | None) -> None:
+    def _fail(
+        self, on_reference: Callable[[Reference], object], on_store: Callable[[Side], object]
+    ) -> None:
         """Writes that raise: nothing may have happened, whatever the commits were."""
-        for side in self.sides:
-            answer = outcome_of(lambda side=side: side.commit(planned, eager, fail=True))  # type: ignore[misc]
-            if not isinstance(answer, str):
-                # Only commits that were all taken before succeed without their writes.
-                expected = [_shown(each) for each in self.reference.commit(planned, eager)]
-                assert [_shown(each) for each in answer] == expected
+        answers = [outcome_of(lambda side=side: on_store(side)) for side in self.sides]  # type: ignore[misc]
+        if any(not isinstance(answer, str) for answer in answers):
+            # Only commits that were all taken before succeed without their writes.
+            assert answers == [on_reference(self.reference)] * len(answers)
 
     def _aim(self, commit: RCommit, index: int, applied: str) -> RCommit:
         """Gives a commit a fence, most often one that is held, and a number that fits it."""
-        tasks = self.reference.tasks
-        held = [task.fence for task in tasks if task.fence is not None]
-        fence = held[index % len(held)] if held and index % 4 else index % self.reference.fences + 1
+        fence = self._some_fence(index)
         return self._fit(commit, fence, self._answers(fence, applied, index))
+
+    def _some_fence(self, index: int) -> int:
+        """Most often one that is held."""
+        held = [task.fence for task in self.reference.tasks if task.fence is not None]
+        return held[index % len(held)] if held and index % 4 else index % self.reference.fences + 1
 
     def _answers(self, fence: int, which: str, index: int) -> tuple[int, ...]:
         calls = self.reference.calls
@@ -327,3 +408,8 @@ def kernel_machine(*factories: Callable[[], Harness]) -> type[KernelMachine]:
 def _shown(answer: RCommitted) -> tuple[object, ...]:
     """What a commit's answer shows to its caller."""
     return answer.task, answer.calls, answer.eager
+
+
+def _shown_both(answer: tuple[list[RCommitted], list[RClaim]]) -> object:
+    committed, claims = answer
+    return [_shown(each) for each in committed], claims

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 TICK = 1e-6
@@ -175,16 +175,40 @@ class Reference:
         return self._take(fitting, request)
 
     def commit(self, commits: list[RCommit], eager: RRequest | None) -> list[RCommitted]:
-        self.now += TICK
-        before = deepcopy(self.__dict__)
-        try:
-            answers = [self._commit_one(commit) for commit in commits]
-        except RefusedError:
-            self.__dict__.update(before)
-            raise
+        answers = self._commit_all(commits)
         if eager is not None:
+            self._hand_out_again(answers, eager)
             self._hand_out(answers, eager)
         return answers
+
+    def commit_and_claim(
+        self, commits: list[RCommit], request: RRequest
+    ) -> tuple[list[RCommitted], list[RClaim]]:
+        answers = self._commit_all(commits)
+        if claims := self._hand_out_again(answers, request):
+            return answers, claims
+        claims = self._hand_out(answers, request)
+        worker = self.workers.get(request.worker)
+        if worker is not None and self._is_live(worker):
+            left = replace(request, n=request.n - len(claims))
+            claims += self._take([t for t in self.tasks if self._fits(t, request)], left)
+        return answers, claims
+
+    def extend(self, fence: int, by: float) -> float | None:
+        self.now += TICK
+        for task in self.tasks:
+            if task.fence == fence:
+                break
+        else:
+            raise RefusedError("fenced")
+        until = self.now + by
+        if task.parent is not None:
+            call = self.calls[task.parent]
+            until = min(until, self.tasks[call.caller].deadline or until)
+            call.deadline = max(call.deadline, until)
+        if task.deadline is not None:
+            task.deadline = max(task.deadline, until)
+        return task.deadline  # a callee always has one, and its call's is no earlier
 
     def reply(self, label: int, status: str, body: Value) -> bool:
         self.now += TICK
@@ -217,14 +241,15 @@ class Reference:
         self.now += TICK
         self.workers[name].state = "shutdown"
 
-    def renew(self, name: str, held: list[int]) -> tuple[list[int], list[int]]:
+    def renew(self, name: str, held: list[int]) -> tuple[list[int], list[int], list[int]]:
         self.now += TICK
         worker = self.workers[name]
         worker.expires_at = self.now + worker.lease
         worker.state = "running" if worker.state == "error" else worker.state
         mine = {t.fence: t for t in self.tasks if t.fence is not None and t.worker == name}
         lost = [fence for fence in held if fence not in mine]
-        return lost, [f for f in held if f in mine and mine[f].stop_requested]
+        stop = [f for f in held if f in mine and mine[f].stop_requested]
+        return lost, stop, sorted(mine.keys() - set(held))
 
     def sweep(self) -> Counter[str]:
         """Until there is nothing left to put right."""
@@ -315,6 +340,15 @@ class Reference:
             and (t.worker, t.token) == (request.worker, request.token)
         ]
         return sorted(held, key=lambda t: t.fence or 0)
+
+    def _commit_all(self, commits: list[RCommit]) -> list[RCommitted]:
+        self.now += TICK
+        before = deepcopy(self.__dict__)
+        try:
+            return [self._commit_one(commit) for commit in commits]
+        except RefusedError:
+            self.__dict__.update(before)
+            raise
 
     def _commit_one(self, commit: RCommit) -> RCommitted:
         task = self._task_of(commit)
@@ -446,18 +480,24 @@ class Reference:
             task.stop_requested, task.reason, task.error = True, "stopping", error
         return "requested"
 
-    def _hand_out(self, answers: list[RCommitted], eager: RRequest) -> None:
-        for task in self._held_by_token(eager):
+    def _hand_out_again(self, answers: list[RCommitted], eager: RRequest) -> list[RClaim]:
+        held = self._held_by_token(eager)
+        for task in held:
             for answer in answers:
                 if answer.repeated and task.parent in answer.calls.values():
                     answer.eager.append(self._claim_of(task))
+        return [self._claim_of(task) for task in held]
+
+    def _hand_out(self, answers: list[RCommitted], eager: RRequest) -> list[RClaim]:
         worker = self.workers.get(eager.worker)
         if worker is None or not self._is_live(worker):
-            return
+            return []
         new = {t: a for a in answers if self.tasks[a.task].state != "closed" for t in a.new}
         fitting = [self.tasks[t] for t in new if self._fits(self.tasks[t], eager)]
-        for claim in self._take(fitting, eager):
+        claims = self._take(fitting, eager)
+        for claim in claims:
             new[claim.task].eager.append(claim)
+        return claims
 
     def _sweep_once(self) -> Counter[str]:
         counts: Counter[str] = Counter()

@@ -20,6 +20,7 @@ from afl.kernel.model import (
     ClaimRequest,
     Close,
     Commit,
+    Committed,
     Continue,
     Fence,
     Json,
@@ -99,14 +100,23 @@ class Side:
             eager=None if eager is None else _request(eager),
         )
         self._learn_fences([claim for answer in answers for claim in answer.eager])
-        made = []
-        for answer in answers:
-            self._learn_calls(list(answer.calls.values()))
-            calls = {key: self.calls.index(call) for key, call in answer.calls.items()}
-            eager_claims = [self._claim(claim) for claim in answer.eager]
-            task = self.tasks.index(answer.task.id)
-            made.append(RCommitted(task, False, calls, eager=eager_claims))
-        return made
+        return [self._committed(answer) for answer in answers]
+
+    def commit_and_claim(
+        self, commits: list[RCommit], request: RRequest, *, fail: bool = False
+    ) -> tuple[list[RCommitted], list[RClaim]]:
+        answers, claims = self.harness.store.commit_and_claim(
+            [self._commit(commit) for commit in commits],
+            _request(request),
+            writes=_fail if fail else None,
+        )
+        self._learn_fences(claims)
+        committed = [self._committed(answer) for answer in answers]
+        return committed, [self._claim(claim) for claim in claims]
+
+    def extend(self, fence: int, by: float) -> int | None:
+        deadline = self.harness.store.extend(self.fences[fence], timedelta(seconds=by))
+        return None if deadline is None else self._seconds(deadline)
 
     def reply(self, call: int, status: str, body: str | None) -> bool:
         return self.harness.store.reply(self.calls[call], CallStatus(status), body)
@@ -127,10 +137,14 @@ class Side:
     def shut_down(self, name: str) -> None:
         self.harness.store.set_worker_state(WorkerId(name), WorkerState.SHUTDOWN)
 
-    def renew(self, name: str, held: list[int]) -> tuple[list[int], list[int]]:
-        fences = {self.fences[fence]: fence for fence in held}
-        renewal = self.harness.store.renew(WorkerId(name), list(fences))
-        return [fences[f] for f in renewal.lost], [fences[f] for f in renewal.stop]
+    def renew(self, name: str, held: list[int]) -> tuple[list[int], list[int], list[int]]:
+        renewal = self.harness.store.renew(WorkerId(name), [self.fences[fence] for fence in held])
+        numbers = {fence: number for number, fence in self.fences.items()}
+        lost, stop, stray = (
+            [numbers[fence] for fence in fences]
+            for fences in (renewal.lost, renewal.stop, renewal.stray)
+        )
+        return lost, stop, stray
 
     def sweep(self) -> Counter[str]:
         total: Counter[str] = Counter()
@@ -206,7 +220,7 @@ class Side:
         }
 
     def _seconds(self, time: datetime) -> int:
-        return round((time - self.start).total_seconds() / GRAIN_SECONDS)
+        return grains((time - self.start).total_seconds())
 
     def _fence(self, fence: Fence | None) -> int | None:
         known = {real: number for number, real in self.fences.items()}
@@ -219,6 +233,12 @@ class Side:
         assert number is not None
         replies = tuple(self.calls.index(reply.id) for reply in claim.replies)
         return RClaim(self.tasks.index(claim.task.id), number, replies)
+
+    def _committed(self, answer: Committed) -> RCommitted:
+        self._learn_calls(list(answer.calls.values()))
+        calls = {key: self.calls.index(call) for key, call in answer.calls.items()}
+        eager = [self._claim(claim) for claim in answer.eager]
+        return RCommitted(self.tasks.index(answer.task.id), False, calls, eager=eager)
 
     def _learn_fences(self, claims: Sequence[Claim]) -> None:
         """In the order in which they were given, which is not always that of the answer."""
@@ -248,6 +268,11 @@ class Side:
         )
 
 
+def grains(seconds: float) -> int:
+    """A time as it is compared."""
+    return round(seconds / GRAIN_SECONDS)
+
+
 def outcome_of(action: Callable[[], Answer]) -> Answer | str:
     """What an action answers, or the word for its refusal."""
     try:
@@ -270,8 +295,8 @@ def _expected_task(reference: Reference, task: RTask) -> dict[str, object]:
         "label": task.label,
         "state": task.state,
         "outcome": task.outcome,
-        "run_at": round(task.run_at / GRAIN_SECONDS),
-        "deadline": task.deadline and round(task.deadline / GRAIN_SECONDS),
+        "run_at": grains(task.run_at),
+        "deadline": task.deadline and grains(task.deadline),
         "reason": task.reason,
         "why": reference.why(task),
         "lane_held_by": None if holder is None else holder.label,
@@ -300,7 +325,7 @@ def _expected_call(call: RCall) -> dict[str, object]:
         "caller": call.caller,
         "key": call.key,
         "callee": call.callee,
-        "deadline": round(call.deadline / GRAIN_SECONDS),
+        "deadline": grains(call.deadline),
         "status": call.status,
         "reply": call.reply,
         "applied": call.applied,

@@ -17,6 +17,7 @@ from afl.testing.conformance.cases.endings import (  # noqa: E402
     StopCases,
 )
 from afl.testing.conformance.cases.enqueue import EnqueueCases  # noqa: E402
+from afl.testing.conformance.cases.handovers import HandoverCases  # noqa: E402
 from afl.testing.conformance.cases.lanes import LaneCases  # noqa: E402
 from afl.testing.conformance.cases.shelves import (  # noqa: E402
     CardCases,
@@ -25,6 +26,7 @@ from afl.testing.conformance.cases.shelves import (  # noqa: E402
     QueryCases,
     RotationCases,
 )
+from afl.testing.conformance.cases.signs_of_life import ExtendCases, StrayCases  # noqa: E402
 
 
 class ConformanceSuite(
@@ -33,6 +35,9 @@ class ConformanceSuite(
     WorkerCases,
     CommitCases,
     EagerCases,
+    HandoverCases,
+    ExtendCases,
+    StrayCases,
     CallCases,
     LaneCases,
     RetryCases,

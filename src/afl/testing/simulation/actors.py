@@ -7,11 +7,11 @@ from datetime import timedelta
 from functools import partial
 from random import Random
 
-from afl.kernel.model import CallStatus, Json, TaskId, TaskSpec
+from afl.kernel.model import CallStatus, Json, Task, TaskId, TaskSpec
 from afl.testing.simulation.faults import Fault
 from afl.testing.simulation.ledger import CallEntry
 from afl.testing.simulation.locks import WatchedLocks
-from afl.testing.simulation.scenario import Scenario, expected_answer
+from afl.testing.simulation.scenario import Piece, Scenario, expected_answer
 from afl.testing.simulation.steps import Steps, ask
 from afl.testing.simulation.watch import WatchedStore
 
@@ -47,6 +47,20 @@ def sweeper(store: WatchedStore, rng: Random) -> Steps[None]:
         yield from ask("sweep", partial(store.sweep, limit), limit)
 
 
+def operator(store: WatchedStore, scenario: Scenario, rng: Random, permit: Permit) -> Steps[None]:
+    """Drives dead letters again, as long as it may. Only work that calls nothing: what is called
+    again is another task, whose effects would be others."""
+    while True:
+        yield 2 + rng.random() * 6
+        letters = [
+            letter for letter in store.dead_letters() if not _piece_of(scenario, letter).stages
+        ]
+        if letters and permit(Fault.REDRIVE, str(letters[0].input)):
+            dead = letters[0].id
+            for _ in range(2):  # as people do who see nothing happen
+                yield from ask("redrive", partial(store.redrive, dead), dead, echoes=True)
+
+
 def locker(locks: WatchedLocks, rng: Random, name: str) -> Steps[None]:
     """Takes one lock that others want too, extends it, and lets it go, if it still has it."""
     for number in range(_ROUNDS):
@@ -78,6 +92,10 @@ def person(
             yield from _stop(store, deed, chance, permit)
         else:
             yield from _reply(store, scenario, deed, chance, permit)
+
+
+def _piece_of(scenario: Scenario, task: Task) -> Piece:
+    return scenario.pieces[str(task.input)]
 
 
 def _stop(store: WatchedStore, deed: Fault, chance: float, permit: Permit) -> Steps[None]:

@@ -22,6 +22,7 @@ class Fault(Enum):
     LOST_REQUEST = "lost request"  # the request never arrives; the caller hears of a failure
     LOST_ANSWER = "lost answer"  # the request is carried out; the caller hears of a failure
     ECHO = "echo"  # the request arrives a second time, later
+    NAMESAKE = "namesake"  # a process that ended is born again under its old name
     LEAP = "leap"  # time goes on by a lot at once
     SWEEP = "sweep"  # every sweeper sweeps right now
     SKEW = "skew"  # an actor's own clock is wrong, and runs at the wrong speed
@@ -30,6 +31,7 @@ class Fault(Enum):
     OUTSIDE_REPLY = "outside reply"  # a call is answered by somebody else, as it should be
     SECOND_REPLY = "second reply"  # an answered call is answered again, the same way
     FALSE_REPLY = "false reply"  # an answered call is answered again, in another way
+    REDRIVE = "redrive"  # a dead letter is driven again
 
 
 #: What can happen when a request is on its way.
@@ -66,6 +68,10 @@ class Mood:
     people: tuple[Fault, ...]
     #: how likely an actor's own clock is wrong
     skew: float
+    #: how likely a process that was born again has its old name
+    namesakes: float
+    #: whether dead letters are driven again
+    redrives: bool
     #: how likely anything happens to a request
     total: float
 
@@ -78,10 +84,12 @@ class Mood:
         }
         people = tuple(fault for fault in BY_PEOPLE if rng.random() < 0.4)
         skew = 0.5 if rng.random() < 0.4 else 0.0
-        return Mood(rates, people, skew, sum(rates.values()))
+        namesakes = 0.5 if rng.random() < 0.4 else 0.0
+        redrives = rng.random() < 0.8
+        return Mood(rates, people, skew, namesakes, redrives, sum(rates.values()))
 
 
-CALM = Mood({}, (), 0.0, 0.0)
+CALM = Mood({}, (), 0.0, 0.0, False, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

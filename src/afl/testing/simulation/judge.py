@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from afl.kernel.model import Call, CallStatus, Outcome, State, Task, TaskSpec
 from afl.kernel.rules import answer_of, status_of
 from afl.testing.conformance.invariants import check
@@ -11,6 +13,7 @@ from afl.testing.simulation.watch import WatchedStore
 from afl.testing.simulation.world import World
 
 _ALL = 100_000
+_RETENTION = timedelta(days=1)
 
 
 def check_invariants(world: World) -> None:
@@ -27,6 +30,7 @@ def judge(world: World, store: WatchedStore, scenario: Scenario) -> None:
     _check_effects(store)
     _check_domain_writes(world, store)
     _check_lanes(world)
+    _check_rotation(world, store)
 
 
 def _check_tasks(world: World, store: WatchedStore) -> None:
@@ -79,7 +83,7 @@ def _check_effects(store: WatchedStore) -> None:
         if len(keys) > 1:
             raise Violation("one effect for each piece", f"{task.path} for {sorted(keys)}")
         assert task.closed is not None
-        if task.closed.outcome is Outcome.SUCCESS and task.id not in keys:
+        if task.closed.outcome is Outcome.SUCCESS and store.ledger.first_of(task.id) not in keys:
             raise Violation("success means done", task.path)
 
 
@@ -97,3 +101,18 @@ def _check_lanes(world: World) -> None:
         (task,) = world.store.enqueue([TaskSpec("probe", "Probe", lane=f"agent-{lane}")])
         if task.state is not State.READY:
             raise Violation("lanes end empty", f"agent-{lane} is held: {task.reason}")
+
+
+def _check_rotation(world: World, store: WatchedStore) -> None:
+    """Every run is finished, so all of it goes when it is old, and nothing else does."""
+    done = store.ledger.tasks
+    if world.store.rotate(_RETENTION):
+        raise Violation("what is young stays", f"after {_RETENTION}")
+    world.advance(_RETENTION)
+    gone = 0
+    while part := world.store.rotate(_RETENTION, limit=3):
+        gone += part
+        check_invariants(world)
+    left = {row.id for row in world.store.find_tasks(limit=_ALL)} & done.keys()
+    if gone != len(done) or left or any(map(world.store.get_call, store.ledger.calls)):
+        raise Violation("what is old goes", f"{gone} of {len(done)} tasks went")

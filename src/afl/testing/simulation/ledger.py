@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from afl.kernel.model import CallId, CallSpec, Fence, Task, TaskId, TaskSpec, WorkerId
+from afl.kernel.model import CallId, CallSpec, ClaimRequest, Fence, Task, TaskId, TaskSpec, WorkerId
 
 
 class Violation(Exception):
@@ -51,6 +51,7 @@ class TaskEntry:
     fence: Fence | None = None
     worker: WorkerId | None = None
     claimed: datetime | None = None
+    token: str | None = None
     claims_since_commit: int = 0
     cards: int = 0
     stop_asked: bool = False
@@ -80,6 +81,8 @@ class Ledger:
     leases: dict[WorkerId, Lease] = field(default_factory=dict)
     lanes: dict[str, TaskId] = field(default_factory=dict)
     effects: dict[str, set[TaskId]] = field(default_factory=lambda: defaultdict(set))
+    #: the dead letters that were driven again, by the tasks that repeat them
+    redriven: dict[TaskId, TaskId] = field(default_factory=dict)
     open: set[TaskId] = field(default_factory=set)
     last_fence: int = 0
 
@@ -101,6 +104,32 @@ class Ledger:
         self.tasks[callee] = TaskEntry(callee, spec.task, own, caller.id, call)
         self.open.add(callee)
 
+    def first_of(self, task: TaskId) -> TaskId:
+        """The task that this one repeats, from the first on: the same work."""
+        while task in self.redriven:
+            task = self.redriven[task]
+        return task
+
+    def register(self, worker: WorkerId, length: timedelta, now: datetime) -> None:
+        """A new worker, or one that was there before: what it had lost stays lost."""
+        if worker in self.leases:
+            self.leases[worker].renew(now)
+        else:
+            self.leases[worker] = Lease(length, now + length)
+
+    def extend(self, task: TaskEntry, until: datetime, now: datetime) -> None:
+        """Moves the deadlines of a task and its call, unless they may have been acted on."""
+        call = None if task.call is None else self.calls[task.call]
+        if call is not None and now < call.deadline < until:
+            call.deadline = until
+        if task.deadline is not None and now < task.deadline < until:
+            task.deadline = until
+
+    def held_by(self, worker: WorkerId) -> dict[Fence, TaskEntry]:
+        """What a worker was given and has not handed back."""
+        entries = (self.tasks[task] for task in self.open)
+        return {e.fence: e for e in entries if e.worker == worker and e.fence is not None}
+
     def is_lost(self, task: TaskEntry, now: datetime) -> bool:
         """Whether the worker that holds a task has, or has had, no right to it any more."""
         if task.worker is None or task.claimed is None:
@@ -115,10 +144,11 @@ class Ledger:
             return False
         return self.tasks[task.caller].closed is not None or now >= self.calls[task.call].deadline
 
-    def take(self, task: TaskEntry, fence: Fence, worker: WorkerId, now: datetime) -> None:
+    def take(self, task: TaskEntry, fence: Fence, request: ClaimRequest, now: datetime) -> None:
         self.fences[fence] = task.id
         self.last_fence = max(self.last_fence, fence)
-        task.fence, task.worker, task.claimed = fence, worker, now
+        task.fence, task.worker, task.claimed = fence, request.worker, now
+        task.token = request.token
         task.claims_since_commit += 1
         if task.spec.lane is not None:
             self.lanes[task.spec.lane] = task.id

@@ -56,6 +56,8 @@ class Piece:
     cycle: bool = False
     #: it commits once in the middle of its work
     checkpoint: bool = False
+    #: in the middle of its work it asks for so much more time
+    heartbeat: timedelta | None = None
 
     def walk(self) -> Iterator[Piece]:
         yield self
@@ -241,6 +243,8 @@ class _Maker:
         if self._happens(0.05):
             retry = Retry(self._pick((0, 2, 3)), timedelta(seconds=2))
             piece = replace(piece, fails=self._pick((1, 2, 3)), retry=retry)
+        if self._happens(0.2):
+            piece = replace(piece, heartbeat=timedelta(seconds=self._between(5, 60)))
         if self._happens(0.02):
             piece = replace(piece, poison=True, max_crashes=self._pick((0, 1, 2)))
         return piece

@@ -100,6 +100,8 @@ class Simulation:
         for number in range(1, LOCKERS + 1):
             self._add_locker(f"locker{number}")
         self._add_person()
+        if self._mood.redrives:
+            self._add_operator()
 
     # What a mutant may replace
 
@@ -277,7 +279,17 @@ class Simulation:
         return actor
 
     def _add_worker(self, name: str) -> None:
-        actor = self._add(name, lambda life: self.make_worker(f"{name}.{life}", actor).life())
+        id = f"{name}.1"
+
+        def born(life: int) -> Steps[None]:
+            nonlocal id
+            actor.points += 1
+            again = life > 1 and actor.fate.random() < self._mood.namesakes
+            if not (again and self._permit(actor, Fault.NAMESAKE, id)):
+                id = f"{name}.{life}"
+            return self.make_worker(id, actor).life()
+
+        actor = self._add(name, born)
         if actor.fate.random() < self._mood.skew:
             offset, speed = actor.fate.random(), actor.fate.random()
             if self._permit(actor, Fault.SKEW, ""):
@@ -294,15 +306,28 @@ class Simulation:
         actor = self._add(name, lambda life: actors.locker(self.locks, actor.rng, f"{name}.{life}"))
 
     def _add_person(self) -> None:
+        deeds = self._mood.people
+        actor = self._add(
+            "person",
+            lambda _: actors.person(
+                self.store, self.scenario, actor.rng, deeds, self._permit_for(actor)
+            ),
+        )
+
+    def _add_operator(self) -> None:
+        actor = self._add(
+            "operator",
+            lambda _: actors.operator(
+                self.store, self.scenario, actor.rng, self._permit_for(actor)
+            ),
+        )
+
+    def _permit_for(self, actor: Actor) -> actors.Permit:
         def permit(fault: Fault, about: str) -> bool:
             actor.points += 1
             return self._permit(actor, fault, about)
 
-        deeds = self._mood.people
-        actor = self._add(
-            "person",
-            lambda _: actors.person(self.store, self.scenario, actor.rng, deeds, permit),
-        )
+        return permit
 
     # For people
 

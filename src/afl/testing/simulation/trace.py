@@ -60,7 +60,8 @@ def _swept(swept: Swept) -> str:
 def _renewal(renewal: Renewal) -> str:
     lost = f", lost {brief(renewal.lost)}" if renewal.lost else ""
     stop = f", stop {brief(renewal.stop)}" if renewal.stop else ""
-    return f"until {renewal.expires_at:%H:%M:%S}{lost}{stop}"
+    stray = f", stray {brief(renewal.stray)}" if renewal.stray else ""
+    return f"until {renewal.expires_at:%H:%M:%S}{lost}{stop}{stray}"
 
 
 def _spec(spec: TaskSpec) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from afl.kernel.errors import Fenced
 from afl.kernel.model import (
@@ -31,13 +31,16 @@ from afl.kernel.model import (
     WorkerId,
     WorkerSpec,
 )
-from afl.kernel.port import Store
+from afl.kernel.port import Store, Writes
 from afl.kernel.rules import same_answer
-from afl.testing.simulation.ledger import Lease, Ledger, TaskEntry, Violation
+from afl.testing.simulation.ledger import Ledger, TaskEntry, Violation
 from afl.testing.simulation.scenario import Scenario, verdict
 from afl.testing.simulation.world import World
 
 _PAGE = 1000
+
+#: One request with commits, given the writes that go with them.
+_Send = Callable[[Writes], tuple[list[Committed], list[Claim]]]
 
 
 @dataclass(slots=True)
@@ -51,6 +54,9 @@ class Counts:
     late_answers_refused: int = 0
     tasks_recovered: int = 0
     tasks_given_up: int = 0
+    strays_told: int = 0
+    deadlines_moved: int = 0
+    redrives: int = 0
     timeouts: int = 0
     effects_repeated: int = 0
 
@@ -110,11 +116,27 @@ class WatchedStore:
         row = self._store.get_call(call)
         return row is not None and row.status is not CallStatus.OPEN
 
+    def redrive(self, dead: TaskId) -> Task:
+        now = self._begin()
+        fresh = self._store.redrive(dead)
+        known = self.ledger.redriven.get(fresh.id)
+        if known is None:
+            self.counts.redrives += 1
+            self.ledger.redriven[fresh.id] = dead
+            spec = replace(self.ledger.tasks[dead].spec, idem=None)
+            self.ledger.add_root(fresh.id, replace(spec, timeout=_whole_time(fresh)), now)
+        if dead in (one for task, one in self.ledger.redriven.items() if task != fresh.id):
+            raise Violation("one repetition of a dead letter", f"{fresh.input} has several")
+        return fresh
+
+    def dead_letters(self) -> list[Task]:
+        return self._store.dead_letters()
+
     # Workers
 
     def register(self, spec: WorkerSpec) -> Worker:
         now = self._begin()
-        self.ledger.leases[spec.id] = Lease(spec.lease, now + spec.lease)
+        self.ledger.register(spec.id, spec.lease, now)
         return self._store.register(spec)
 
     def renew(self, worker: WorkerId, held: Sequence[Fence]) -> Renewal:
@@ -128,43 +150,78 @@ class WatchedStore:
             task = self.ledger.tasks[self.ledger.fences[fence]]
             if not self.ledger.may_cancel(task, now):
                 raise Violation("canceled for a reason", f"{task.path} was asked to stop")
+        self._check_strays(worker, set(held), renewal, now)
         self.ledger.leases[worker].renew(now)
         return renewal
+
+    def extend(self, fence: Fence, by: timedelta) -> datetime | None:
+        now = self._begin()
+        entry = self.ledger.tasks[self.ledger.fences[fence]]
+        caller = None if entry.caller is None else self._store.get_task(entry.caller)
+        before = self._store.get_task(entry.id)
+        deadline = self._store.extend(fence, by)
+        until = now + by
+        if caller is not None and caller.deadline is not None:
+            until = min(until, caller.deadline)
+        assert before is not None
+        if deadline != (None if before.deadline is None else max(before.deadline, until)):
+            raise Violation("a deadline moves as far as it may", f"{entry.path} to {deadline}")
+        self.counts.deadlines_moved += 1
+        self.ledger.extend(entry, until, now)
+        return deadline
 
     def claim(self, request: ClaimRequest) -> list[Claim]:
         now = self._begin()
         claims = self._store.claim(request)
-        for claim in claims:
-            self._take(claim, request.worker, now)
+        self._take_all(claims, request, now)
         return claims
 
     def commit(
         self, commits: Sequence[Commit], *, eager: ClaimRequest | None = None
     ) -> list[Committed]:
+        def send(mark: Writes) -> tuple[list[Committed], list[Claim]]:
+            done = self._store.commit(commits, writes=mark, eager=eager)
+            return done, [claim for committed in done for claim in committed.eager]
+
+        return self._commit(commits, eager, send)[0]
+
+    def commit_and_claim(
+        self, commits: Sequence[Commit], request: ClaimRequest
+    ) -> tuple[list[Committed], list[Claim]]:
+        def send(mark: Writes) -> tuple[list[Committed], list[Claim]]:
+            return self._store.commit_and_claim(commits, request, writes=mark)
+
+        done, claims = self._commit(commits, request, send)
+        eager = [claim for committed in done for claim in committed.eager]
+        if any(claim not in claims for claim in eager):
+            raise Violation("the claims are all that it got", f"{eager} of {claims}")
+        return done, claims
+
+    def _commit(
+        self, commits: Sequence[Commit], request: ClaimRequest | None, send: _Send
+    ) -> tuple[list[Committed], list[Claim]]:
         now = self._begin()
         entries = [self.ledger.tasks[self.ledger.fences[commit.fence]] for commit in commits]
         before = [self._store.get_task(entry.id) for entry in entries]
         mark = self._world.mark(" ".join(f"{c.fence}/{c.number}" for c in commits))
         try:
-            done = self._store.commit(commits, writes=mark, eager=eager)
+            done, claims = send(mark)
         except Fenced:
             self._refused(commits, entries, before, now)
             raise
         for commit, entry, row, committed in zip(commits, entries, before, done, strict=True):
             self._accepted(commit, entry, row, committed, now)
         self._read_events({e.id: c for c, e in zip(commits, entries, strict=True)}, None)
-        for committed in done:
-            for claim in committed.eager:
-                assert eager is not None
-                self._take(claim, eager.worker, now)
-        return done
+        if request is not None:
+            self._take_all(claims, request, now)
+        return done, claims
 
     def read_box(self, box: TaskId) -> list[Card]:
         return self._store.read_box(box)
 
-    def effect(self, path: str, key: TaskId) -> None:
+    def effect(self, path: str, task: TaskId) -> None:
         """Something is done outside, under an idempotency key: the same key does nothing twice."""
-        keys = self.ledger.effects[path]
+        key, keys = self.ledger.first_of(task), self.ledger.effects[path]
         self.counts.effects_repeated += key in keys
         keys.add(key)
         if len(keys) > 1:
@@ -176,6 +233,7 @@ class WatchedStore:
         self._begin()
         swept = self._store.sweep(limit)
         self.counts.tasks_recovered += swept.tasks_recovered
+        self.counts.timeouts += swept.calls_timed_out
         self._read_events({}, None, sweeping=True)
         return swept
 
@@ -185,13 +243,23 @@ class WatchedStore:
         self.counts.transactions += 1
         return self._world.now()
 
-    def _take(self, claim: Claim, worker: WorkerId, now: datetime) -> None:
+    def _take_all(self, claims: Sequence[Claim], request: ClaimRequest, now: datetime) -> None:
+        if len(claims) > request.n:
+            raise Violation("no more than asked for", f"{len(claims)} for {request}")
+        held = self.ledger.held_by(request.worker).items()
+        known = {f for f, e in held if e.token == request.token and not self.ledger.is_lost(e, now)}
+        for claim in claims:
+            if known and claim.fence not in self.ledger.fences:
+                raise Violation("no task is taken twice", f"{claim.task.input} besides {known}")
+            self._take(claim, request, now)
+
+    def _take(self, claim: Claim, request: ClaimRequest, now: datetime) -> None:
         ledger, fence = self.ledger, claim.fence
         task = ledger.tasks.get(claim.task.id)
         if task is None:
             raise Violation("nothing lost, nothing added", f"{claim.task.input} was never accepted")
         if fence in ledger.fences:
-            if ledger.fences[fence] != task.id or task.worker != worker:
+            if ledger.fences[fence] != task.id or task.worker != request.worker:
                 raise Violation("one holder for each task", f"fence {fence} was given twice")
             return
         if fence <= ledger.last_fence:
@@ -206,7 +274,20 @@ class WatchedStore:
             raise Violation("a poison task is given up", f"{task.path} was claimed once more")
         self._check_lane(task)
         self._check_replies(claim, now)
-        ledger.take(task, fence, worker, now)
+        ledger.take(task, fence, request, now)
+
+    def _check_strays(
+        self, worker: WorkerId, held: set[Fence], renewal: Renewal, now: datetime
+    ) -> None:
+        """The strays are what the worker was given and did not name; what it has lost may go."""
+        given = self.ledger.held_by(worker)
+        self.counts.strays_told += len(renewal.stray)
+        for fence in renewal.stray:
+            if fence in held or fence not in given:
+                raise Violation("strays are held", f"{worker} does not have fence {fence}")
+        for fence, entry in given.items():
+            if fence not in held | set(renewal.stray) and not self.ledger.is_lost(entry, now):
+                raise Violation("strays are told", f"{worker} has {entry.path} unknowingly")
 
     def _check_lane(self, task: TaskEntry) -> None:
         lane = task.spec.lane
@@ -238,6 +319,9 @@ class WatchedStore:
             stale += not held or self.ledger.is_lost(entry, now)
             if self._store.get_task(entry.id) != row:
                 raise Violation("refused leaves no trace", f"{entry.path} was written")
+        for row in self._store.find_tasks(state=State.RUNNING, limit=_PAGE):
+            if row.fence not in self.ledger.fences:
+                raise Violation("refused leaves no trace", f"{row.input} was taken")
         if all(self._is_repeat(c, row) for c, row in zip(commits, before, strict=True)):
             raise Violation("a repeat is recognised", f"commit of {entries[0].path} was refused")
         if not stale:
@@ -309,7 +393,8 @@ class WatchedStore:
         value = verdict(piece, {call.key: (call.status, call.reply) for call in calls})
         if value not in ((close.outcome, close.result), (close.outcome, close.error)):
             raise Violation("answers stay", f"{task.path} ends with {close}, rows say {value}")
-        if close.outcome is Outcome.SUCCESS and task.id not in self.ledger.effects[task.path]:
+        done = self.ledger.first_of(task.id) in self.ledger.effects[task.path]
+        if close.outcome is Outcome.SUCCESS and not done:
             raise Violation("the effect comes before its end", task.path)
 
     # Closed events
@@ -370,3 +455,7 @@ def _outcomes(commit: Commit) -> tuple[Outcome, ...]:
     if isinstance(commit.then, Close):
         return (commit.then.outcome,)
     return (Outcome.CANCELED,)
+
+
+def _whole_time(task: Task) -> timedelta | None:
+    return None if task.deadline is None else task.deadline - task.created_at

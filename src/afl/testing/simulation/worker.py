@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from random import Random
 
 from afl.kernel.errors import Fenced, LaneCycle, NotFound
@@ -63,6 +65,8 @@ class Worker:
         self._current: Fence | None = None
         self._ready: list[Commit] = []
         self._stops: set[Fence] = set()
+        #: no two lives share a token, even under one name
+        self._token = f"{rng.random():.9f}"
         self._tokens = 0
 
     def life(self) -> Steps[None]:
@@ -71,8 +75,7 @@ class Worker:
         idle = 2.0
         while True:
             if not self._hand:
-                yield from self._flush()
-                yield from self._claim()
+                yield from self._go_on()
             if not self._hand:
                 yield from self._sleep(idle)
                 idle = min(idle * 2, _LONGEST_IDLE)
@@ -88,12 +91,21 @@ class Worker:
 
     def _request(self, n: int) -> ClaimRequest:
         self._tokens += 1
-        return ClaimRequest(self.id, HANDLERS, LISTS, n, f"t{self._tokens}")
+        return ClaimRequest(self.id, HANDLERS, LISTS, n, f"{self._token}/{self._tokens}")
 
-    def _claim(self) -> Steps[None]:
+    def _go_on(self) -> Steps[None]:
+        """Commits what is done and claims the next, in one transaction if it can be."""
         request = self._request(1 + int(self._rng.random() * 2))
+        if self._ready:
+            commits = self._ready
+            taken = yield from self._commit(commits, request, then_claim=True)
+            self._ready = []
+            if taken:
+                return
         try:
-            claims = yield from ask("claim", lambda: self._store.claim(request), self.id)
+            claims = yield from ask(
+                "claim", lambda: self._store.claim(request), self.id, echoes=True
+            )
         except NotFound:
             yield from self._renew()
             return
@@ -112,6 +124,22 @@ class Worker:
         self._stops.update(renewal.stop)
         # What it is doing right now goes on, as a handler does that does not look up.
         self._hand = deque(claim for claim in self._hand if claim.fence not in renewal.lost)
+        for fence in renewal.stray:  # no claim is under way: it asks for one thing at a time
+            yield from self._give_back(fence)
+
+    def _give_back(self, fence: Fence) -> Steps[None]:
+        """Returns a task that it did not know it has. Its namesake may have committed before it,
+        which the answer shows."""
+        held, number = True, 0
+        while held:
+            commits = [Commit(fence, Suspend(), number)]
+            try:
+                (done,) = yield from ask(
+                    "give back", partial(self._store.commit, commits), commits, echoes=True
+                )
+            except Fenced:
+                return
+            held, number = done.task.fence == fence, done.task.commits
 
     def _renew_if_due(self) -> Steps[None]:
         if self._clock() - self._renewed >= RENEW_SECONDS:
@@ -125,29 +153,35 @@ class Worker:
             seconds -= step
             yield from self._renew_if_due()
 
-    def _commit(self, commits: list[Commit], eager: ClaimRequest | None = None) -> Steps[bool]:
+    def _commit(
+        self,
+        commits: list[Commit],
+        request: ClaimRequest | None = None,
+        *,
+        then_claim: bool = False,
+    ) -> Steps[bool]:
         """Whether it was taken. If one of several was lost, the others are tried alone."""
+
+        def commit() -> list[Claim]:
+            if then_claim and request is not None:
+                return self._store.commit_and_claim(commits, request)[1]
+            done = self._store.commit(commits, eager=request)
+            return [claim for committed in done for claim in committed.eager]
+
+        what = "commit and claim" if then_claim else "commit"
         try:
-            done = yield from ask(
-                "commit",
-                lambda: self._store.commit(commits, eager=eager),
-                commits,
-                echoes=True,
-            )
+            claims = yield from ask(what, commit, commits, echoes=True)
         except Fenced:
             if len(commits) > 1:
-                for commit in commits:
-                    yield from self._commit([commit])
+                for each in commits:
+                    yield from self._commit([each])
             return False
-        for committed in done:
-            self._hand.extend(committed.eager)
+        self._hand.extend(claims)
         return True
 
-    def _flush(self) -> Steps[None]:
-        if self._ready:
-            commits = self._ready
-            yield from self._commit(commits)
-            self._ready = []
+    def _extend(self, fence: Fence, by: timedelta) -> Steps[None]:
+        with suppress(Fenced):  # as a handler that goes on until its commit is refused
+            yield from ask("extend", lambda: self._store.extend(fence, by), fence, echoes=True)
 
     # Doing the work
 
@@ -196,9 +230,11 @@ class Worker:
         if piece.cycle:
             again = replace(piece, path=f"{piece.path}.again", stages=())
             calls.append(CallSpec(again.path, again.spec(), again.call_timeout))
-        eager = self._request(1) if self._rng.random() < 0.5 else None
+        chance = self._rng.random()
+        request = self._request(1 + int(self._rng.random() * 2)) if chance < 0.8 else None
+        commits = [replace(commit, calls=tuple(calls))]
         try:
-            yield from self._commit([replace(commit, calls=tuple(calls))], eager)
+            yield from self._commit(commits, request, then_claim=chance < 0.5)
         except LaneCycle:
             outcome, body = verdict(piece, known)
             close = Close(outcome, error=body, permanent=True)
@@ -211,7 +247,10 @@ class Worker:
             if not taken:
                 return
             commit = Commit(claim.fence, Suspend(), number=1)
-        yield from self._sleep(piece.seconds)
+        yield from self._sleep(piece.seconds / 2)
+        if piece.heartbeat is not None:
+            yield from self._extend(claim.fence, piece.heartbeat)
+        yield from self._sleep(piece.seconds / 2)
         if piece.poison:
             raise Died(piece.path)
         if claim.fence in self._stops:
@@ -229,10 +268,12 @@ class Worker:
         yield from self._end(commit)
 
     def _end(self, commit: Commit) -> Steps[None]:
-        """Commits now, or together with the next one."""
+        """Commits now, or together with the next one, or when it claims again."""
         self._ready.append(commit)
-        if len(self._ready) > 1 or not self._hand or self._rng.random() < 0.6:
-            yield from self._flush()
+        if self._hand and (len(self._ready) > 1 or self._rng.random() < 0.6):
+            commits = self._ready
+            yield from self._commit(commits)
+            self._ready = []
 
 
 def _close(piece: Piece, known: _Known) -> Close:

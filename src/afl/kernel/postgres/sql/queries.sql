@@ -10,6 +10,10 @@ select {call} from afl.call c where c.id = %(call)s::uuid
 -- All calls of a task, in the order in which they were made.
 select {call} from afl.call c where c.caller = %(task)s::uuid order by c.id
 
+-- name: find_call
+-- The call of a task that has this key.
+select {call} from afl.call c where c.caller = %(task)s::uuid and c.key = %(key)s
+
 -- name: find_tasks
 -- Tasks in the order of their ids.
 select {task} from afl.task t
@@ -21,8 +25,12 @@ order by t.id limit %(limit)s
 
 -- name: find_tasks_of_run
 -- Tasks of one run in the order of their ids.
-select {task} from afl.task t
-where t.run = %(run)s and t.id > %(after)s::uuid
+select {task} from (
+    select x.* from afl.task x where x.run = %(run)s and x.run <> x.id::text
+    union all
+    select x.* from afl.task x where x.id = %(root)s::uuid and x.run = %(run)s
+) as t
+where t.id > %(after)s::uuid
   and (%(state)s::text is null or t.state = %(state)s)
   and (%(outcome)s::text is null or t.outcome = %(outcome)s)
   and (%(dead)s::boolean is null or t.dead = %(dead)s)

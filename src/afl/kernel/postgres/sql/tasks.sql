@@ -5,6 +5,32 @@ from afl.enqueue_v1(
     %(specs)s::json, %(inputs)s::json[], %(ids)s::uuid[], %(tenants)s::text[], %(lanes)s::text[],
     %(idems)s::text[]) as r, lateral (select (r.t).*) as t
 
+-- name: enqueue_plain
+-- Makes tasks that differ in nothing but their input, and have no lane and no idem.
+insert into afl.task (
+    id, tenant, run, kind, name, list, hold, depth, state, priority, run_at, wake, max_failures,
+    retry_delay, retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input,
+    reason_code, reason_since, reason_until, trace, created_at)
+select x.id, %(tenant)s::text, coalesce(%(run)s::text, x.id::text), %(kind)s::text, %(name)s::text,
+       %(list)s::text, %(hold)s::boolean, 0, 'ready', %(priority)s::int, n.now + d.delay,
+       %(wake)s::text, %(max_failures)s::int, %(retry_delay)s::interval,
+       %(retry_backoff)s::double precision, %(retry_max_delay)s::interval,
+       %(retry_jitter)s::boolean, %(max_crashes)s::int, n.now + %(timeout)s::interval, x.input,
+       case when d.delay > '0' then 'delayed' else 'claimable' end, n.now,
+       case when d.delay > '0' then n.now + d.delay end, %(trace)s::text, n.now
+from (select afl.now() as now) as n
+cross join (select %(delay)s::interval as delay) as d
+cross join unnest(%(ids)s::uuid[], %(inputs)s::json[]) as x(id, input)
+returning created_at
+
+-- name: finish
+-- Closes tasks that nobody waits for, and takes what is ready.
+select r.closed_at, r.deadlines, r.replies, {task}
+from afl.finish_v1(
+    %(fences)s::bigint[], %(outcomes)s::text[], %(results)s::json[], %(errors)s::json[],
+    %(events)s::json[], %(worker)s::text, %(names)s::text[], %(lists)s::text[], %(n)s::int,
+    %(token)s::text, true) as r, lateral (select (r.t).*) as t
+
 -- name: claim
 -- Takes ready tasks, each with the answers that it has not taken.
 select r.replies, {task}
@@ -12,9 +38,19 @@ from afl.claim_v1(
     %(worker)s::text, %(names)s::text[], %(lists)s::text[], %(n)s::int, %(token)s::text) as r,
     lateral (select (r.t).*) as t
 
+-- name: take_task
+-- Takes one task if it is ready, with the answers that it has not taken.
+select r.replies, {task}
+from afl.take_task_v1(%(worker)s::text, %(task)s::uuid) as r, lateral (select (r.t).*) as t
+
 -- name: renew
 -- Moves a worker's expiry and tells it what it has lost.
-select r.expires_at, r.lost, r.stop from afl.renew_v1(%(worker)s::text, %(held)s::bigint[]) as r
+select r.expires_at, r.lost, r.stop, r.stray
+from afl.renew_v1(%(worker)s::text, %(held)s::bigint[]) as r
+
+-- name: extend
+-- Moves the deadlines of a held task and of its call.
+select afl.extend_v1(%(fence)s::bigint, %(by)s::interval)
 
 -- name: commit
 -- One step of work for each fence, all of them or nothing.
@@ -26,8 +62,8 @@ from afl.commit_v1(
     %(card_contents)s::json[], %(applied_at)s::int[], %(applied)s::uuid[],
     %(calls)s::json, %(inputs)s::json[], %(call_at)s::int[], %(call_ids)s::uuid[],
     %(call_keys)s::text[], %(call_lanes)s::text[], %(call_tenants)s::text[],
-    %(worker)s::text, %(names)s::text[], %(lists)s::text[], %(n)s::int, %(token)s::text) as r,
-    lateral (select (r.t).*) as t
+    %(worker)s::text, %(names)s::text[], %(lists)s::text[], %(n)s::int, %(token)s::text,
+    %(claim)s::boolean) as r, lateral (select (r.t).*) as t
 
 -- name: reply
 -- Answers a call, unless it has an answer.

@@ -134,6 +134,15 @@ class QueryCases(Cases):
         assert ids(after=one.id, limit=1) == [two.id]
         assert ids(run="nothing") == []
 
+    def test_a_call_is_found_by_its_key(self, driver: Driver) -> None:
+        caller, other = driver.caller("a", "b"), driver.caller("a")
+        found = driver.store.find_call(caller.task.id, "a")
+        assert found is not None
+        assert found == driver.call(caller.calls["a"])
+        assert found.id != other.calls["a"]
+        assert driver.store.find_call(other.task.id, "b") is None
+        assert driver.store.find_call(NOBODY, "a") is None
+
     def test_what_is_not_there_is_none(self, driver: Driver) -> None:
         assert driver.store.get_task(NOBODY) is None
         assert driver.store.calls_of(NOBODY) == []

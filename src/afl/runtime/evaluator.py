@@ -1,0 +1,472 @@
+"""The shell around the machine: load what the answers touch, advance to a fixed point, commit.
+
+A claimed flow task is evaluated into a `Turn`: what to commit, and what to remember when that is
+through. Workers commit turns of many runs at once; `execute` and `resume` commit theirs themselves,
+for programs that drive a run without a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import Enum
+from threading import Lock
+
+from afl.base.ids import IdSource
+from afl.base.system import SystemIds
+from afl.ir import model as ir
+from afl.kernel.model import (
+    CallId,
+    CallStatus,
+    Claim,
+    Close,
+    Commit,
+    Continue,
+    Fence,
+    Json,
+    Outcome,
+    State,
+    Suspend,
+    Task,
+    TaskId,
+    Then,
+    WorkerId,
+    WorkerSpec,
+)
+from afl.kernel.port import Transaction
+from afl.runtime.calls import flow_task
+from afl.runtime.context import ExecutionContext, Memory, Unloaded, count
+from afl.runtime.conversions import WrongValue
+from afl.runtime.entities import Fork, Run
+from afl.runtime.errors import BadInputs, UnknownFacet, UnknownRun, UnknownStep
+from afl.runtime.machine import advance, unresolved
+from afl.runtime.pausing import hold, pause_key
+from afl.runtime.persistence import IterationChanges, Needed, PersistenceAPI
+from afl.runtime.plan import Plan
+from afl.runtime.programs import Plans
+from afl.runtime.replies import Reply
+from afl.runtime.states import RunState, StepState
+from afl.runtime.step import (
+    ROOT,
+    StepDefinition,
+    StepId,
+    WorkflowId,
+    parent_of,
+    split_step_id,
+)
+from afl.runtime.telemetry import SILENT, Telemetry
+
+#: How many runs a process keeps the rows of, for when it gets to advance them again.
+MEMORIES = 512
+_LEASE = timedelta(hours=1)
+
+#: The state, outputs and error of a run that has ended.
+End = tuple[str, Mapping[str, Json] | None, Mapping[str, Json] | None]
+
+
+class ExecutionStatus(Enum):
+    """How far a run has come."""
+
+    COMPLETED = "COMPLETED"
+    PAUSED = "PAUSED"
+    ERROR = "ERROR"
+    CANCELED = "CANCELED"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResult:
+    """What `execute` and `resume` answer. PAUSED: the run waits for work that others do."""
+
+    status: ExecutionStatus
+    workflow_id: WorkflowId
+    outputs: Mapping[str, Json] = field(default_factory=dict)
+    error: Mapping[str, Json] | None = None
+
+    @property
+    def success(self) -> bool:
+        return self.status is ExecutionStatus.COMPLETED
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One evaluation of a claimed flow task, to be committed."""
+
+    run: Run
+    commit: Commit
+    changes: IterationChanges
+    end: End | None
+    #: the run is written with this turn: it is a workflow called as a step, seen the first time
+    is_new: bool
+    context: ExecutionContext
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is more to do under the same fence."""
+        return isinstance(self.commit.then, Continue)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What is known of a run, good as long as nobody else has committed its task."""
+
+    run: Run
+    memory: Memory
+    fence: Fence | None = None
+    commits: int = 0
+
+
+class Evaluator:
+    """Advances runs. Shared by threads; what an iteration works on is made for it alone."""
+
+    def __init__(
+        self,
+        persistence: PersistenceAPI,
+        telemetry: Telemetry = SILENT,
+        *,
+        plans: Plans | None = None,
+        ids: IdSource | None = None,
+    ) -> None:
+        self.persistence = persistence
+        self.telemetry = telemetry
+        self.plans = plans or Plans(persistence)
+        self._ids = ids or SystemIds()
+        self._kept: dict[str, _Kept] = {}
+        self._lock = Lock()
+        self._driver: WorkerId | None = None
+
+    # What workers use
+
+    def evaluate(self, claim: Claim, *, stay: bool = False) -> Turn:
+        """Advances the run of a claimed flow task as far as it goes.
+
+        With `stay`, the task is kept in hand while its callees run.
+        """
+        task = claim.task
+        with self._lock:
+            kept = self._kept.pop(task.id, None)
+        if kept is not None and (kept.fence, kept.commits) != (task.committed_fence, task.commits):
+            kept = None
+        run = self.persistence.get_run(WorkflowId(task.id))
+        is_new = run is None
+        run = run or _child_run(task)
+        if kept is None:
+            kept = _Kept(run, Memory())
+            if task.committed_fence is None:
+                kept.memory.steps[ROOT] = None
+        kept.run = run
+        replies = [(call.id, Reply(call.key, call.status, call.reply)) for call in claim.replies]
+        return self._turn(claim.fence, 0, kept, replies, is_new=is_new, stay=stay)
+
+    def go_on(
+        self, turn: Turn, replies: Sequence[tuple[CallId, Reply]] = (), *, stay: bool = False
+    ) -> Turn:
+        """The next turn under the same fence, after one that was accepted."""
+        with self._lock:
+            kept = self._kept.pop(turn.run.id)
+        number = turn.commit.number + 1
+        return self._turn(turn.commit.fence, number, kept, replies, is_new=False, stay=stay)
+
+    def accepted(self, turn: Turn) -> None:
+        """A turn was committed: what it changed is what is known of the run from now on."""
+        turn.context.accepted()
+        for memo in turn.changes.memos:
+            self.persistence.put_memo(memo.facet, memo.key, memo.returns, memo.ttl)
+        if turn.end is not None:
+            return
+        commit = turn.commit
+        if turn.run.pause_requested:
+            self._recheck_pause(turn)
+        kept = _Kept(turn.run, turn.context.memory, commit.fence, commit.number + 1)
+        with self._lock:
+            while len(self._kept) >= MEMORIES:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[turn.run.id] = kept
+
+    def _recheck_pause(self, turn: Turn) -> None:
+        """A resume that came while the pause was being noted has not found it: answer it here."""
+        run = self.persistence.get_run(turn.run.id)
+        if run is not None and not run.pause_requested:
+            self.end_pause(run.id, turn.context.row(ROOT))
+
+    def end_pause(self, run: WorkflowId, root: StepDefinition) -> None:
+        """Lets a run that has paused go on."""
+        key = pause_key(root)
+        call = None if key is None else self.persistence.kernel.find_call(TaskId(run), key)
+        if call is not None:
+            self.persistence.kernel.reply(call.id, CallStatus.OK)
+
+    def write(self, transaction: Transaction, turn: Turn) -> None:
+        """The rows of a turn, in the transaction that commits it."""
+        persistence, run = self.persistence, turn.run
+        if turn.is_new:
+            persistence.write_run(transaction, run)
+        persistence.write_changes(transaction, run.id, turn.changes)
+        if turn.end is not None:
+            persistence.finish_run(transaction, run.id, *turn.end)
+        elif run.state == RunState.CREATED:
+            persistence.start_run(transaction, run.id)
+
+    def _turn(
+        self,
+        fence: Fence,
+        number: int,
+        kept: _Kept,
+        replies: Sequence[tuple[CallId, Reply]],
+        *,
+        is_new: bool,
+        stay: bool,
+    ) -> Turn:
+        plan = self.plans.get(kept.run.program)
+        answers = [reply for _, reply in replies]
+        now = self.persistence.now()
+        while True:
+            context = ExecutionContext(kept.run, plan, kept.memory, now, telemetry=self.telemetry)
+            try:
+                if kept.run.pause_requested:
+                    hold(context, answers)
+                else:
+                    advance(context, answers)
+                break
+            except Unloaded as missing:
+                self._load(kept, missing.needed)
+        then, end = self._then(context, stay)
+        commit = Commit(
+            fence,
+            then,
+            number,
+            calls=tuple(context.changes.calls),
+            applied=tuple(call for call, _ in replies),
+        )
+        return Turn(kept.run, commit, context.changes, end, is_new, context)
+
+    def _then(self, context: ExecutionContext, stay: bool) -> tuple[Then, End | None]:
+        root = context.row(ROOT)
+        if root.is_complete:
+            outputs = dict(root.returns)
+            return Close(Outcome.SUCCESS, outputs), (RunState.COMPLETED, outputs, None)
+        if not root.is_terminal:
+            goes_on = root.frame.get("more") or (stay and context.changes.calls)
+            if goes_on and not context.run.pause_requested:
+                return Continue(), None
+            if count(root, "open"):
+                return Suspend(), None
+            # nothing runs, nothing is outstanding, and the run has not ended
+            root = context.edit(ROOT)
+            root.mark_error(self._deadlock(context))
+        error = dict(root.error or {"type": "Error", "message": "The run failed.", "step": ROOT})
+        close = Close(Outcome.FAILED, error=error, permanent=True)
+        return close, (RunState.FAILED, None, error)
+
+    def _deadlock(self, context: ExecutionContext) -> dict[str, Json]:
+        rows = self.persistence.get_steps_by_state(
+            context.run.id, StepState.BLOCK_EXECUTION_CONTINUE
+        )
+        waits = unresolved(context, rows) or ["no step says what it waits for"]
+        message = "Nothing can go on: " + "; ".join(waits)
+        return {"type": "Deadlock", "message": message, "step": ROOT}
+
+    def _load(self, kept: _Kept, needed: Needed) -> None:
+        """Loads what an iteration asked for, and what it is about to ask for: what stands above."""
+        if needed.steps or needed.yields or needed.waits:
+            above = {
+                path
+                for step in needed.steps
+                for path in _above(step)
+                if path not in kept.memory.steps and not kept.memory.knows(path)
+            }
+            asked = replace(needed, steps=needed.steps | above)
+            kept.memory.add(asked, self.persistence.load(kept.run.id, asked))
+        if needed.origin and kept.run.fork is not None:
+            rows = self.persistence.load(kept.run.fork.run, Needed(steps=needed.origin))
+            for path in needed.origin:
+                kept.memory.origin[path] = rows.steps.get(path)
+        for facet, key in needed.memos:
+            kept.memory.memos[facet, key] = self.persistence.get_memo(facet, key)
+
+    # What programs use that drive a run without a worker
+
+    def start(
+        self,
+        program: str,
+        workflow: str,
+        inputs: Mapping[str, Json] | None = None,
+        *,
+        key: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        priority: int = 0,
+        tenant: str = "default",
+        timeout: timedelta | None = None,
+        fork: Fork | None = None,
+    ) -> WorkflowId:
+        """Makes a run, ready to be advanced by any worker. A known key answers with its run."""
+        checked = check_inputs(self.plans.get(program), workflow, inputs or {})
+        run = Run(
+            WorkflowId(self._ids.new_id()),
+            program,
+            workflow,
+            checked,
+            labels=labels or {},
+            key=key,
+            priority=priority,
+            tenant=tenant,
+            fork=fork,
+        )
+        given: dict[str, Json] = {"program": program, "workflow": workflow}
+        spec = replace(
+            flow_task(given, priority=priority, timeout=timeout),
+            id=TaskId(run.id),
+            tenant=tenant,
+            idem=None if key is None else f"run:{key}",
+        )
+        made = self.persistence.kernel.enqueue(
+            [spec], writes=lambda transaction: self.persistence.write_run(transaction, run)
+        )
+        return WorkflowId(made[0].id)
+
+    def execute(
+        self,
+        workflow_ast: ir.Program | str,
+        workflow: str,
+        inputs: Mapping[str, Json] | None = None,
+    ) -> ExecutionResult:
+        """Starts a run of a program and advances it as far as it goes without others."""
+        return self.resume(self.start(self.plans.add(workflow_ast), workflow, inputs))
+
+    def resume(
+        self,
+        workflow_id_val: WorkflowId,
+        workflow_ast: object = None,
+        program_ast: object = None,
+        inputs: object = None,
+    ) -> ExecutionResult:
+        """Advances a run as far as it goes without others; PAUSED if somebody else is at it.
+
+        A run is pinned to the program and the inputs it was started with: what is handed in besides
+        its id is taken for the seeds' sake, and not needed.
+        """
+        del workflow_ast, program_ast, inputs
+        run = self.persistence.get_run(workflow_id_val)
+        if run is None:
+            raise UnknownRun(f"There is no run {workflow_id_val}.")
+        while self._advance_ready(workflow_id_val):
+            pass
+        return self.result(workflow_id_val)
+
+    def result(self, run: WorkflowId) -> ExecutionResult:
+        """How far a run has come."""
+        found = self.persistence.get_run(run)
+        if found is None:
+            raise UnknownRun(f"There is no run {run}.")
+        status = {
+            RunState.COMPLETED: ExecutionStatus.COMPLETED,
+            RunState.FAILED: ExecutionStatus.ERROR,
+            RunState.CANCELED: ExecutionStatus.CANCELED,
+        }.get(found.state, ExecutionStatus.PAUSED)
+        return ExecutionResult(status, run, found.outputs or {}, found.error)
+
+    def continue_step(self, step_id: StepId, result: Mapping[str, Json] | None = None) -> None:
+        """Answers the outside work of a step. One that is not waited for any more changes nothing.
+
+        The answer is the advance: whoever advances the run next takes it in. There is no moment at
+        which the one is written and the other is not.
+        """
+        self._answer(step_id, CallStatus.OK, dict(result or {}))
+
+    def fail_step(self, step_id: StepId, error_message: str, error_type: str = "Error") -> None:
+        """Fails the outside work of a step."""
+        self._answer(step_id, CallStatus.ERROR, {"type": error_type, "message": error_message})
+
+    def _answer(self, step: StepId, status: CallStatus, body: Json) -> None:
+        run, path = split_step_id(step)
+        kernel = self.persistence.kernel
+        call = kernel.find_call(TaskId(run), path)
+        if call is None:
+            raise UnknownStep(f"There is no step {step} that has outside work to wait for.")
+        if call.status is not CallStatus.OPEN:
+            return
+        kernel.reply(call.id, status, body)
+        if call.callee is not None:
+            # whoever works on it is told to stop; its own answer would come too late anyway
+            kernel.stop(call.callee, force=True)
+
+    def _advance_ready(self, root: WorkflowId) -> bool:
+        """Advances the runs that belong to a run and can go on; false if there was none."""
+        kernel = self.persistence.kernel
+        task = kernel.get_task(TaskId(root))
+        if task is None:
+            return False
+        ready = [
+            each.id
+            for each in kernel.find_tasks(run=task.run, state=State.READY, limit=1000)
+            if each.kind == "flow"
+        ]
+        advanced = [self._advance(task) for task in ready]
+        return any(advanced)
+
+    def _advance(self, task: TaskId) -> bool:
+        claim = self.persistence.kernel.take(self._worker(), task)
+        if claim is None:
+            return False
+        turn = self.evaluate(claim)
+        self.commit(turn)
+        while turn.goes_on:
+            turn = self.go_on(turn)
+            self.commit(turn)
+        return True
+
+    def commit(self, turn: Turn) -> None:
+        """Commits one turn by itself."""
+        self.persistence.kernel.commit(
+            [turn.commit], writes=lambda transaction: self.write(transaction, turn)
+        )
+        self.accepted(turn)
+
+    def _worker(self) -> WorkerId:
+        """The worker as which this process advances runs that it drives itself."""
+        kernel = self.persistence.kernel
+        if self._driver is None:
+            driver = WorkerId(f"driver-{self._ids.new_id()}")
+            kernel.register(WorkerSpec(driver, "driver", service="evaluator", lease=_LEASE))
+            self._driver = driver
+        else:
+            kernel.renew(self._driver)
+        return self._driver
+
+
+def check_inputs(plan: Plan, workflow: str, inputs: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The inputs of a run, complete and of the right types."""
+    facet = plan.facet(workflow).facet
+    if facet.kind != "workflow":
+        raise UnknownFacet(f"`{workflow}` is not a workflow, so it cannot be started.")
+    try:
+        return plan.conversions.record(inputs, facet.params, workflow)
+    except WrongValue as error:
+        raise BadInputs(f"`{workflow}` cannot start: {error}") from error
+
+
+def _child_run(task: Task) -> Run:
+    """The run of a workflow that was called as a step, seen for the first time."""
+    given = task.input
+    assert isinstance(given, dict)
+    inputs = given.get("inputs")
+    return Run(
+        WorkflowId(task.id),
+        str(given["program"]),
+        str(given["workflow"]),
+        inputs if isinstance(inputs, dict) else {},
+        state=RunState.RUNNING,
+        priority=task.priority,
+        tenant=task.tenant,
+        parent=WorkflowId(str(given["run"])),
+        parent_path=str(given["step"]),
+    )
+
+
+def _above(path: str) -> list[str]:
+    """The paths of everything that a step stands in."""
+    found = []
+    while path != ROOT:
+        path = parent_of(path)
+        found.append(path)
+    return found

@@ -1,0 +1,333 @@
+"""The port to what a run is made of, and `IterationChanges`, what one iteration changes of it.
+
+Steps are written in the transaction that commits the flow task, under its fence; nothing else
+writes them. So a worker that holds the task can trust what it has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NewType, Protocol
+
+from afl.kernel.model import CallSpec, Json
+from afl.kernel.port import Store, Transaction
+from afl.runtime.entities import (
+    LockMetaData,
+    Run,
+    ServerDefinition,
+    TaskDefinition,
+)
+from afl.runtime.states import EventState
+from afl.runtime.step import StepDefinition, StepId, WorkflowId
+
+EventId = NewType("EventId", str)
+
+
+@dataclass
+class EventDefinition:
+    """The outside work of a step: what is to be done, for whom, and where it stands."""
+
+    id: EventId
+    step_id: StepId
+    workflow_id: WorkflowId
+    state: str
+    event_type: str
+    payload: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A block that waits for a step outside of it."""
+
+    on: str
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that `sys.log` wrote."""
+
+    path: str
+    values: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """The call with this key waits for an event from outside."""
+
+    call_key: str
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """A result of a pure facet, for `Cache`."""
+
+    facet: str
+    key: str
+    returns: Mapping[str, Json]
+    ttl: timedelta | None
+
+
+@dataclass
+class IterationChanges:
+    """Accumulated changes from a single iteration, committed at once or not at all.
+
+    A call is the event and the task of a step, made by one statement: they cannot disagree.
+    """
+
+    created_steps: list[StepDefinition] = field(default_factory=list)
+    updated_steps: list[StepDefinition] = field(default_factory=list)
+    calls: list[CallSpec] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    logs: list[LogLine] = field(default_factory=list)
+    #: events that calls wait for
+    awaits: list[Await] = field(default_factory=list)
+    #: results of pure facets to be kept
+    memos: list[Memo] = field(default_factory=list)
+
+    _created: dict[str, int] = field(default_factory=dict)
+    _updated: dict[str, int] = field(default_factory=dict)
+
+    def add_created_step(self, step: StepDefinition) -> None:
+        """Notes a new step; the same step is noted once."""
+        if step.path not in self._created:
+            self._created[step.path] = len(self.created_steps)
+            self.created_steps.append(step)
+
+    def add_updated_step(self, step: StepDefinition) -> None:
+        """Notes a changed step; only its last form counts."""
+        place = self._created.get(step.path)
+        if place is not None:
+            self.created_steps[place] = step
+            return
+        place = self._updated.get(step.path)
+        if place is None:
+            self._updated[step.path] = len(self.updated_steps)
+            self.updated_steps.append(step)
+        else:
+            self.updated_steps[place] = step
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(
+            self.created_steps
+            or self.updated_steps
+            or self.calls
+            or self.waits
+            or self.logs
+            or self.awaits
+        )
+
+    def created_events(self, run: WorkflowId) -> list[EventDefinition]:
+        """The calls as events, in the seeds' words."""
+        return [
+            EventDefinition(
+                id=EventId(f"{run}:{call.key}"),
+                step_id=StepId(f"{run}:{call.key}"),
+                workflow_id=run,
+                state=EventState.CREATED,
+                event_type=call.task.name,
+                payload=_params_of(call),
+            )
+            for call in self.calls
+        ]
+
+
+def _params_of(call: CallSpec) -> dict[str, Json]:
+    given = call.task.input
+    params = given.get("params") if isinstance(given, dict) else None
+    return dict(params) if isinstance(params, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What an iteration asked for and did not find loaded."""
+
+    steps: frozenset[str] = frozenset()
+    #: paths of steps whose yields are wanted
+    yields: frozenset[str] = frozenset()
+    #: paths of steps for which blocks outside of theirs may wait
+    waits: frozenset[str] = frozenset()
+    #: paths of steps in the run that this one was forked from
+    origin: frozenset[str] = frozenset()
+    #: earlier results of pure facets, by facet and key
+    memos: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Rows of one run. A path that was asked for and is not here does not exist."""
+
+    steps: Mapping[str, StepDefinition] = field(default_factory=dict)
+    yields: Mapping[str, Sequence[StepDefinition]] = field(default_factory=dict)
+    waits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class Programs(Protocol):
+    """Compiled programs by their hash. A program that a run is pinned to is never changed."""
+
+    def save_program(self, text: str) -> str:
+        """Keeps a program, as `afl.ir.codec.dumps` writes it, and answers its hash."""
+        ...
+
+    def get_program(self, program: str) -> str | None: ...
+
+    def deploy(self, name: str, program: str) -> None:
+        """Makes a program the current one under a name. Runs that have begun keep theirs."""
+        ...
+
+    def deployed(self, name: str = "default") -> str | None:
+        """The hash of the current program under a name."""
+        ...
+
+    def deployments(self) -> Mapping[str, str]:
+        """Name to hash."""
+        ...
+
+
+class Runs(Protocol):
+    """The runs and their steps. Reads answer copies."""
+
+    def write_run(self, transaction: Transaction, run: Run) -> None:
+        """Puts a new run in place; one that is there already stays as it is."""
+        ...
+
+    def write_changes(
+        self, transaction: Transaction, run: WorkflowId, changes: IterationChanges
+    ) -> None:
+        """Writes steps, waits, log lines and awaited events. Calls are the kernel's to write, and
+        memos are put when the commit is through."""
+        ...
+
+    def write_many(
+        self,
+        transaction: Transaction,
+        changes: Sequence[tuple[WorkflowId, IterationChanges]],
+    ) -> None:
+        """The changes of several runs at once."""
+        ...
+
+    def finish_run(
+        self,
+        transaction: Transaction,
+        run: WorkflowId,
+        state: str,
+        outputs: Mapping[str, Json] | None,
+        error: Mapping[str, Json] | None,
+    ) -> None:
+        """Ends a run that has not ended."""
+        ...
+
+    def start_run(self, transaction: Transaction, run: WorkflowId) -> None:
+        """Notes that a created run is being worked on."""
+        ...
+
+    def set_pause(self, run: WorkflowId, pause: bool) -> bool:
+        """Asks a run to pause, or takes that back. False if it has ended."""
+        ...
+
+    def get_run(self, run: WorkflowId) -> Run | None: ...
+
+    def find_runs(
+        self,
+        *,
+        state: str | None = None,
+        workflow: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        parent: WorkflowId | None = None,
+        before: WorkflowId | None = None,
+        limit: int = 100,
+    ) -> list[Run]:
+        """The newest first, from before the given one."""
+        ...
+
+    def load(self, run: WorkflowId, needed: Needed) -> Loaded:
+        """The rows that were asked for, by index; what one of them costs is the same in any run."""
+        ...
+
+    def get_step(self, step: StepId) -> StepDefinition | None: ...
+
+    def get_steps_by_workflow(
+        self, run: WorkflowId, *, after: str | None = None, limit: int | None = None
+    ) -> list[StepDefinition]:
+        """In order of paths, from after the given one."""
+        ...
+
+    def get_steps_by_state(
+        self, run: WorkflowId, state: str, limit: int = 100
+    ) -> list[StepDefinition]: ...
+
+    def count_steps(self, run: WorkflowId) -> Mapping[str, int]:
+        """How many steps are in which state."""
+        ...
+
+    def get_logs(self, run: WorkflowId, limit: int = 1000) -> list[LogLine]: ...
+
+    def forget_runs(self, older_than: timedelta, limit: int = 1000) -> int:
+        """Removes runs, with all that is theirs, that ended that long ago. Answers how many."""
+        ...
+
+
+class Queue(Protocol):
+    """The task queue, the servers and the locks, in the seeds' words."""
+
+    def claim_task(
+        self, task_names: list[str], task_list: str = "default"
+    ) -> TaskDefinition | None: ...
+
+    def get_task(self, task: str) -> TaskDefinition | None: ...
+    def get_tasks_by_workflow(self, run: WorkflowId) -> list[TaskDefinition]: ...
+    def get_event(self, event: EventId) -> EventDefinition | None: ...
+    def get_server(self, server: str) -> ServerDefinition | None: ...
+    def get_servers(self) -> list[ServerDefinition]: ...
+
+    def acquire_lock(
+        self, key: str, duration_ms: int, meta: LockMetaData | None = None, owner: str | None = None
+    ) -> bool: ...
+
+    def extend_lock(self, key: str, duration_ms: int, owner: str | None = None) -> bool: ...
+    def release_lock(self, key: str, owner: str | None = None) -> bool: ...
+
+
+class Signals(Protocol):
+    """Events from outside that flows wait for with `afl.event.Wait`. Each is taken once."""
+
+    def emit(self, name: str, key: str, payload: Json, *, id: str | None = None) -> bool:
+        """Keeps an event for whoever waits or will wait. False if this id is known already."""
+        ...
+
+    def match_events(self, limit: int = 100) -> list[tuple[WorkflowId, str, Json]]:
+        """Pairs of waiting calls and events, the oldest with the oldest; the same again until
+        `settle_event` says that the answer has been given."""
+        ...
+
+    def settle_event(self, run: WorkflowId, call_key: str) -> None:
+        """The call was answered; the event is gone."""
+        ...
+
+
+class Memos(Protocol):
+    """Results of pure facets, for `Cache`."""
+
+    def get_memo(self, facet: str, key: str) -> Mapping[str, Json] | None: ...
+
+    def put_memo(
+        self, facet: str, key: str, returns: Mapping[str, Json], ttl: timedelta | None
+    ) -> None: ...
+
+
+class PersistenceAPI(Programs, Runs, Queue, Signals, Memos, Protocol):
+    """Everything that a run needs to be kept, on one kernel store and in its transactions."""
+
+    @property
+    def kernel(self) -> Store: ...
+
+    def now(self) -> datetime:
+        """The time by the store's clock, or close to it: good for display and for `Until`."""
+        ...
+
+    def close(self) -> None: ...

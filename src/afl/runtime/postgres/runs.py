@@ -1,0 +1,97 @@
+"""Runs: the part of `persistence.Runs` that is not about steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from afl.kernel.model import Json
+from afl.kernel.port import Transaction
+from afl.kernel.postgres.rows import is_id
+from afl.runtime.entities import Run
+from afl.runtime.postgres.core import PostgresCore, opened
+from afl.runtime.postgres.rows import dumps, dumps_or_none, pack_run, run_of
+from afl.runtime.postgres.statements import SQL
+from afl.runtime.run_values import map_in, run_in
+from afl.runtime.step import WorkflowId
+
+#: About how many steps one transaction removes.
+_STEPS_PER_BATCH = 10_000
+
+
+class PostgresRuns(PostgresCore):
+    """See `persistence.Runs` for what each method promises."""
+
+    def write_run(self, transaction: Transaction, run: Run) -> None:
+        opened(transaction).execute(SQL["write_run"], pack_run(run_in(run)))
+
+    def start_run(self, transaction: Transaction, run: WorkflowId) -> None:
+        opened(transaction).execute(SQL["start_run"], {"run": run})
+
+    def finish_run(
+        self,
+        transaction: Transaction,
+        run: WorkflowId,
+        state: str,
+        outputs: Mapping[str, Json] | None,
+        error: Mapping[str, Json] | None,
+    ) -> None:
+        parameters = {
+            "run": run,
+            "state": state,
+            "outputs": None if outputs is None else dumps(map_in(outputs, "the outputs")),
+            "error": None if error is None else dumps(map_in(error, "the error")),
+        }
+        opened(transaction).execute(SQL["finish_run"], parameters)
+
+    def set_pause(self, run: WorkflowId, pause: bool) -> bool:
+        return is_id(run) and self._row("set_pause", {"run": run, "pause": pause}) is not None
+
+    def get_run(self, run: WorkflowId) -> Run | None:
+        row = self._row("get_run", {"run": run}) if is_id(run) else None
+        return None if row is None else run_of(row)
+
+    def find_runs(
+        self,
+        *,
+        state: str | None = None,
+        workflow: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        parent: WorkflowId | None = None,
+        before: WorkflowId | None = None,
+        limit: int = 100,
+    ) -> list[Run]:
+        parameters = {
+            "state": state,
+            "workflow": workflow,
+            "labels": dumps_or_none(labels) if labels else None,
+            "parent": parent,
+            "before": before,
+            "limit": limit,
+        }
+        # not prepared: which index serves depends on what is asked
+        rows = self._kernel.database.run(
+            lambda cursor: cursor.execute(SQL["find_runs"], parameters, prepare=False).fetchall()
+        )
+        return [run_of(row) for row in rows]
+
+    def forget_runs(self, older_than: timedelta, limit: int = 1000) -> int:
+        """Removes runs that ended that long ago, with their steps. Answers how many.
+
+        A run stays as long as the run that called it, or a fork of it that has not ended, does.
+        Events that were taken and memos that are no longer valid go at the same age. Each
+        transaction removes some whole runs.
+        """
+        gone = 0
+        while gone < limit:
+            parameters = {
+                "older_than": older_than,
+                "limit": limit - gone,
+                "steps": _STEPS_PER_BATCH,
+            }
+            row = self._row("forget_runs", parameters)
+            assert row is not None
+            if not row[0]:
+                break
+            gone += row[0]
+        return gone

@@ -1,0 +1,23 @@
+-- name: save_program
+-- Keeps a program, unless it is known.
+insert into afl.program (hash, text, saved_at) values (%(hash)s, %(text)s, afl.now())
+on conflict do nothing
+
+-- name: get_program
+-- One program.
+select p.text from afl.program p where p.hash = %(hash)s
+
+-- name: deploy
+-- Makes a known program the current one under a name.
+insert into afl.deployment as d (name, program, deployed_at)
+select %(name)s, p.hash, afl.now() from afl.program p where p.hash = %(program)s
+on conflict (name) do update set program = excluded.program, deployed_at = excluded.deployed_at
+returning d.name
+
+-- name: deployed
+-- The current program under a name.
+select d.program from afl.deployment d where d.name = %(name)s
+
+-- name: deployments
+-- All current programs.
+select d.name, d.program from afl.deployment d order by d.name collate "C"

@@ -1,0 +1,46 @@
+-- name: write_run
+-- Puts a run in place, unless it is there.
+insert into afl.run (
+    id, program, workflow, inputs, state, outputs, error, labels, key, priority, tenant, parent,
+    parent_path, fork, fork_run, pause_requested, created_at, finished_at)
+select %(id)s::uuid, %(program)s, %(workflow)s, %(inputs)s::json, %(state)s, %(outputs)s::json,
+       %(error)s::json, %(labels)s::jsonb, %(key)s, %(priority)s, %(tenant)s, %(parent)s::uuid,
+       %(parent_path)s, %(fork)s::json, %(fork_run)s::uuid, %(pause_requested)s, t.now,
+       case when %(ended)s then t.now end
+from (select afl.now() as now) as t
+on conflict do nothing
+
+-- name: start_run
+-- Notes that a created run is being worked on.
+update afl.run r set state = 'running' where r.id = %(run)s::uuid and r.state = 'created'
+
+-- name: finish_run
+-- Ends a run that has not ended; nothing of it waits for events any more.
+with gone as (delete from afl.signal_wait w where w.run = %(run)s::uuid)
+update afl.run r set state = %(state)s, outputs = %(outputs)s::json, error = %(error)s::json,
+    finished_at = afl.now()
+where r.id = %(run)s::uuid and r.finished_at is null
+
+-- name: set_pause
+-- Asks a run that has not ended to pause, or takes that back.
+update afl.run r set pause_requested = %(pause)s
+where r.id = %(run)s::uuid and r.finished_at is null
+returning r.id
+
+-- name: get_run
+-- One run.
+select {run} from afl.run r where r.id = %(run)s::uuid
+
+-- name: find_runs
+-- Runs, the newest first.
+select {run} from afl.run r
+where (%(before)s::uuid is null or r.id < %(before)s::uuid)
+  and (%(state)s::text is null or r.state = %(state)s)
+  and (%(workflow)s::text is null or r.workflow = %(workflow)s)
+  and (%(parent)s::uuid is null or r.parent = %(parent)s::uuid)
+  and (%(labels)s::jsonb is null or (r.labels @> %(labels)s::jsonb and r.labels <> '{}'))
+order by r.id desc limit %(limit)s
+
+-- name: forget_runs
+-- Removes a batch of runs that ended long ago.
+select afl.forget_runs_v1(%(older_than)s::interval, %(limit)s::int, %(steps)s::int)

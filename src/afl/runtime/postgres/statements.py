@@ -1,0 +1,32 @@
+"""The named statements of `sql/*.sql`, read once.
+
+`{run}`, `{step}` and `{no_step}` stand for the columns of a run aliased `r` and of a step aliased
+`s`, in the order in which `rows` reads them, and for as many nulls as the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+from afl.kernel.postgres.statements import parse
+from afl.runtime.postgres.rows import NO_STEP, RUN_COLUMNS, STEP_COLUMNS
+
+_COLUMNS = {"{run}": RUN_COLUMNS, "{step}": STEP_COLUMNS, "{no_step}": NO_STEP}
+
+
+def _load() -> Mapping[str, bytes]:
+    found: dict[str, bytes] = {}
+    folder = files("afl.runtime.postgres").joinpath("sql")
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        for name, text in parse(file.read_text(encoding="utf-8")):
+            if name in found:
+                raise ValueError(f"two statements are named {name}")
+            for mark, columns in _COLUMNS.items():
+                text = text.replace(mark, columns)
+            found[name] = text.encode()
+    return found
+
+
+SQL: Mapping[str, bytes] = _load()
+"""Every statement by its name."""

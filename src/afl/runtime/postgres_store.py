@@ -1,0 +1,50 @@
+"""`PostgresPersistence`: everything that a run is made of, on PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Self
+
+from afl.kernel.postgres.rows import utc
+from afl.kernel.postgres.store import PostgresStore
+from afl.runtime.postgres.runs import PostgresRuns
+from afl.runtime.postgres.shelves import PostgresMemos, PostgresPrograms, PostgresSignals
+from afl.runtime.postgres.steps import PostgresSteps
+
+
+class PostgresPersistence(
+    PostgresPrograms, PostgresRuns, PostgresSteps, PostgresSignals, PostgresMemos
+):
+    """Everything that a run needs to be kept, on a database whose schema `migrate` has made.
+
+    Rows of runs are written on the connections, and in the transactions, of the kernel's store.
+    Threads may share one.
+    """
+
+    def __init__(self, kernel: PostgresStore, *, clock_age_seconds: float = 1.0) -> None:
+        """On the connections of a kernel store.
+
+        Args:
+            kernel: the store; it is closed with this one.
+            clock_age_seconds: how long `now` counts on from a look at the database's clock.
+        """
+        super().__init__(kernel)
+        self._clock_age_seconds = clock_age_seconds
+        self._looked: tuple[float, datetime] | None = None
+
+    def now(self) -> datetime:
+        looked, here = self._looked, monotonic()
+        if looked is None or here - looked[0] >= self._clock_age_seconds:
+            row = self._row("now", {})
+            assert row is not None
+            looked = self._looked = (here, utc(row[0]))
+        return looked[1] + timedelta(seconds=here - looked[0])
+
+    @classmethod
+    def connect(cls, url: str, *, max_size: int = 16, prepare_threshold: int | None = 1) -> Self:
+        """A store on the database at this URL; it owns its kernel store. For the options see
+        `afl.kernel.postgres.database.Database`."""
+        return cls(
+            PostgresStore.connect(url, max_size=max_size, prepare_threshold=prepare_threshold)
+        )

@@ -1,0 +1,231 @@
+"""The worker: the one claim loop under everything that serves tasks.
+
+It claims what its handlers serve, runs them, advances flows, and commits what came of it. Its
+threads: a dispatcher, which alone commits and claims; threads for handlers and an event loop; one
+that renews the lease, whatever the others do; one that sweeps; one that listens for the doorbell.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import socket
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from time import monotonic
+
+from afl.base.ids import IdSource
+from afl.base.system import SystemIds
+from afl.kernel.doorbell import Doorbell, LocalDoorbell
+from afl.kernel.errors import KernelError, NotFound
+from afl.kernel.model import WorkerId, WorkerSpec, WorkerState
+from afl.kernel.waiting import PollPolicy
+from afl.runtime.calls import EXECUTE, SCRIPT
+from afl.runtime.evaluator import Evaluator
+from afl.runtime.handler_table import HandlerTable
+from afl.runtime.working.counters import Counters, LoopHealth
+from afl.runtime.working.dispatcher import Dispatcher
+from afl.runtime.working.hands import Hands
+from afl.runtime.working.loops import AFTER_ERROR_SECONDS, BackgroundLoop
+from afl.runtime.working.messages import Look, Served, Strays
+from afl.runtime.working.scripts import run_script
+
+_log = logging.getLogger("afl.worker")
+_LISTEN_SECONDS = 0.25
+_SWEEP_SECONDS, _SWEEP_IDLE_SECONDS = 1.0, 5.0
+_HAND_BACK_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """How a worker works, and under which names it is known."""
+
+    slots: int = 8
+    lists: tuple[str, ...] = ("default",)
+    #: what is claimed; None for all that the handlers serve
+    names: tuple[str, ...] | None = None
+    #: serve every run and every script; else only advance the runs whose tasks were done here
+    all_flows: bool = True
+    lease_seconds: float = 30.0
+    renew_seconds: float = 10.0
+    poll: PollPolicy = field(default_factory=PollPolicy)
+    name: str = field(default_factory=socket.gethostname)
+    group: str = "default"
+    service: str = "afl-worker"
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise ValueError("a worker needs at least one slot")
+        if not 0 < self.renew_seconds < self.lease_seconds:
+            raise ValueError("a lease must be renewed before it ends")
+
+
+class Worker:
+    """Serves tasks from `start` to `drain`. Made anew for each life."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        table: HandlerTable,
+        config: WorkerConfig | None = None,
+        *,
+        doorbell: Doorbell | None = None,
+        ids: IdSource | None = None,
+        id: WorkerId | None = None,
+    ) -> None:
+        """Connects to nothing yet. The doorbell stays the caller's; without one it polls."""
+        ids = ids or SystemIds()
+        self.config = config or WorkerConfig()
+        self.id = id or WorkerId(f"{self.config.service}-{ids.new_id()}")
+        self.counters = Counters()
+        self._kernel = evaluator.persistence.kernel
+        self._doorbell = doorbell or LocalDoorbell()
+        self._hands = Hands()
+        names = table.names() if self.config.names is None else list(self.config.names)
+        if self.config.all_flows:
+            table = table.extended(SCRIPT, run_script)
+            names = [*names, *({SCRIPT} - set(names))]
+        self._served = Served(
+            self.id,
+            tuple(names),
+            self.config.lists,
+            self.config.slots,
+            self.config.all_flows,
+        )
+        self._dispatcher = Dispatcher(
+            self._served, table, evaluator, ids, self._hands, self.counters, self._doorbell.ring
+        )
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._dispatch, name="afl-dispatcher", daemon=True)
+        self._renewal = BackgroundLoop(
+            "renewal", self._renew, after_error_seconds=min(1.0, self.config.renew_seconds / 4)
+        )
+        self._sweep = BackgroundLoop("sweep", self._sweep_once)
+        self._listener = BackgroundLoop("doorbell", self._listen)
+        self._sweep_wait = _SWEEP_SECONDS
+        self._swept_at = 0
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def is_draining(self) -> bool:
+        return self._dispatcher.draining
+
+    def health(self) -> list[LoopHealth]:
+        """How its loops fare."""
+        loops = (self._renewal, self._sweep, self._listener)
+        return [self._dispatcher.health, *(loop.health for loop in loops)]
+
+    # Its life
+
+    def start(self) -> None:
+        """Makes the worker known and starts its threads."""
+        self._register()
+        self._kernel.set_worker_state(self.id, WorkerState.RUNNING)
+        for loop in (self._renewal, self._sweep, self._listener):
+            loop.start()
+        self._thread.start()
+
+    def drain(self, timeout_seconds: float) -> bool:
+        """Claims nothing more, lets handlers finish, and hands back what is left after the time.
+
+        Tells whether everything was finished.
+        """
+        if not self._thread.is_alive():
+            return True
+        with suppress(KernelError):
+            self._kernel.set_worker_state(self.id, WorkerState.SHUTDOWN)
+        self._dispatcher.draining = True
+        self._dispatcher.inbox.put(Look())
+        self._thread.join(timeout_seconds)
+        finished = not self._thread.is_alive()
+        if not finished:
+            self._ended.set()
+            self._dispatcher.inbox.put(Look())
+            self._thread.join(_HAND_BACK_SECONDS)
+            self._hand_back()
+        for loop in (self._sweep, self._listener, self._renewal):
+            loop.stop()
+        self._dispatcher.close()
+        return finished
+
+    def _hand_back(self) -> None:
+        """What cannot be handed back comes back when the lease ends."""
+        if self._thread.is_alive():
+            _log.warning("the store does not answer: what is in hand is left to the lease")
+            return
+        try:
+            self._dispatcher.hand_back()
+        except KernelError:
+            _log.warning("not everything could be handed back", exc_info=True)
+
+    def _register(self) -> None:
+        config, served = self.config, self._served
+        flows = (EXECUTE,) if served.all_flows else ()
+        self._kernel.register(
+            WorkerSpec(
+                self.id,
+                config.name,
+                group=config.group,
+                service=config.service,
+                lists=served.lists,
+                handlers=(*served.names, *flows),
+                slots=served.slots,
+                lease=timedelta(seconds=config.lease_seconds),
+            )
+        )
+
+    # Its threads
+
+    def _dispatch(self) -> None:
+        dispatcher, policy = self._dispatcher, self.config.poll
+        empty_looks = 0
+        while not self._ended.is_set():
+            wait_seconds = policy.wait_seconds(empty_looks + 1, random.random())
+            try:
+                if not dispatcher.take_in(wait_seconds):
+                    dispatcher.look()
+                empty_looks = 0 if dispatcher.cycle() else empty_looks + 1
+            except Exception as error:  # noqa: BLE001 - whatever it is, the worker outlives it
+                dispatcher.health.failed(error)
+                _log.warning("the dispatcher failed, and goes on", exc_info=True)
+                self._ended.wait(min(AFTER_ERROR_SECONDS, wait_seconds))
+            if dispatcher.draining and dispatcher.is_empty:
+                return
+
+    def _renew(self) -> float:
+        named = [held.fence for held in self._hands.all()]
+        try:
+            renewal = self._kernel.renew(self.id, named)
+        except NotFound:
+            self._register()
+            return 0.0
+        strays = self._hands.take_in(named, renewal)
+        if strays:
+            self._dispatcher.inbox.put(Strays(tuple(strays)))
+        if renewal.lost or renewal.stop:
+            self._dispatcher.inbox.put(Look())
+        return self.config.renew_seconds
+
+    def _sweep_once(self) -> float:
+        swept = self._kernel.sweep().total
+        if swept:
+            self._dispatcher.inbox.put(Look())
+        done = self.counters.transactions
+        busy = swept or done != self._swept_at
+        self._swept_at = done
+        grown = min(self._sweep_wait * 2, _SWEEP_IDLE_SECONDS)
+        self._sweep_wait = _SWEEP_SECONDS if busy else grown
+        return self._sweep_wait * random.uniform(0.75, 1.25)
+
+    def _listen(self) -> float:
+        end = monotonic() + _LISTEN_SECONDS
+        if self._doorbell.wait(self._served.lists, _LISTEN_SECONDS):
+            self._dispatcher.inbox.put(Look())
+            return 0.0
+        # a doorbell that is closed does not wait
+        return max(0.0, end - monotonic())

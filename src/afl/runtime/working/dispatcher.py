@@ -1,0 +1,337 @@
+"""The cycle of a worker: take in what has ended, commit it, claim the next, start it.
+
+One thread does that. Whatever ends while a transaction is under way is part of the next one: an
+idle worker answers at once, and a busy one commits many things together.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from queue import Empty, SimpleQueue
+from time import monotonic
+
+from afl.base.ids import IdSource
+from afl.kernel import rules
+from afl.kernel.errors import StoreUnavailable
+from afl.kernel.model import (
+    Claim,
+    ClaimRequest,
+    Close,
+    Commit,
+    Committed,
+    Fence,
+    Suspend,
+    TaskId,
+)
+from afl.runtime.calls import EXECUTE, SIGNALS, TIMERS
+from afl.runtime.evaluator import Evaluator, Turn
+from afl.runtime.handler_table import HandlerTable
+from afl.runtime.working.counters import Counters, LoopHealth
+from afl.runtime.working.execution import Execution
+from afl.runtime.working.flows import Flows
+from afl.runtime.working.hands import Hands, Held
+from afl.runtime.working.messages import Finished, Look, Message, Served
+from afl.runtime.working.outcomes import (
+    attempt_seconds,
+    close_of_error,
+    close_of_timeout,
+    facet_of,
+    run_of,
+)
+from afl.runtime.working.parts import Committer, Part
+from afl.runtime.working.refusals import give_back, split
+
+_log = logging.getLogger("afl.worker")
+#: About how many commits go into one transaction.
+COMMITS_PER_TRANSACTION = 128
+_NOBODY_SERVES = (TIMERS, SIGNALS)
+
+
+class Dispatcher:
+    """Used by one thread, apart from the inbox and `draining`."""
+
+    def __init__(
+        self,
+        served: Served,
+        table: HandlerTable,
+        evaluator: Evaluator,
+        ids: IdSource,
+        hands: Hands,
+        counters: Counters,
+        ring: Callable[[Iterable[str]], None],
+    ) -> None:
+        self.inbox: SimpleQueue[Message] = SimpleQueue()
+        self.health = LoopHealth("dispatcher")
+        self.draining = False
+        self._served = served
+        self._table = table
+        self._ids = ids
+        self._hands = hands
+        self._counters = counters
+        self._ring = ring
+        self._kernel = evaluator.persistence.kernel
+        self._committer = Committer(evaluator)
+        self._flows = Flows(evaluator, hands, counters, served.serves)
+        self._execution = Execution(self._kernel, served.slots, self.inbox.put)
+        self._running: dict[Fence, Held] = {}
+        self._ended: deque[tuple[Held, Close | Suspend]] = deque()
+        #: a transaction whose answer was lost
+        self._again: tuple[list[Part], ClaimRequest | None] | None = None
+        self._to_follow: dict[TaskId, None] = {}
+        self._to_ring: set[str] = set()
+        self._look = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in hand or on its way."""
+        return not (self._running or self._ended or self._again or len(self._flows))
+
+    def look(self) -> None:
+        """Has the next cycle claim, even if there is nothing to commit."""
+        self._look = True
+
+    def take_in(self, timeout_seconds: float) -> bool:
+        """Waits for messages; false if none came in time."""
+        try:
+            message = self.inbox.get(timeout=max(0.0, self._wait_seconds(timeout_seconds)))
+        except Empty:
+            return False
+        while True:
+            self._note(message)
+            try:
+                message = self.inbox.get_nowait()
+            except Empty:
+                return True
+
+    def cycle(self) -> bool:
+        """One transaction, if there is anything to do; tells whether there was."""
+        self._expire()
+        parts, request = self._again or self._prepare()
+        if not parts and (request is None or not self._look):
+            return False
+        self._again = (parts, request)
+        self._look = False
+        claims = self._commit(parts, request)
+        self._again = None
+        if request is not None and len(claims) >= request.n:
+            self._look = True
+            self._to_ring.update(self._served.lists)
+        self._follow()
+        self._tell()
+        return bool(parts or claims)
+
+    def hand_back(self) -> None:
+        """Gives everything back to the store, to be done by others."""
+        for held in self._hands.all():
+            self._execution.cancel(held)
+            give_back(self._kernel, held.fence)
+            self._hands.drop(held.fence)
+        self._running.clear()
+
+    def close(self) -> None:
+        self._execution.close()
+
+    # Waiting
+
+    def _wait_seconds(self, timeout_seconds: float) -> float:
+        if self._ended or self._flows.has_due or self._again or (self._look and self._has_room()):
+            return 0.0
+        expiries = [held.expires for held in self._running.values() if held.expires is not None]
+        if (stay := self._flows.next_expiry()) is not None:
+            expiries.append(stay)
+        return min([timeout_seconds, *(expiry - monotonic() for expiry in expiries)])
+
+    def _has_room(self) -> bool:
+        has_slot = len(self._running) < self._served.slots
+        return not self.draining and (has_slot or self._served.all_flows)
+
+    def _note(self, message: Message) -> None:
+        if isinstance(message, Finished):
+            held = self._running.pop(message.fence, None)
+            if held is None:
+                self._counters.late_results += 1
+            else:
+                self._ended.append((held, message.then))
+        elif isinstance(message, Look):
+            self._look = True
+        else:
+            for fence in message.fences:
+                give_back(self._kernel, fence)
+
+    def _expire(self) -> None:
+        """Ends attempts that took too long; lets go of runs that stayed too long."""
+        now = monotonic()
+        for held in list(self._running.values()):
+            if held.expires is not None and held.expires <= now:
+                del self._running[held.fence]
+                self._execution.cancel(held)
+                seconds = attempt_seconds(held.claim.task) or 0.0
+                self._ended.append((held, close_of_timeout(held.claim.task, seconds)))
+            elif held.lost or held.stop:
+                self._execution.cancel(held)
+        self._flows.may_stay = not self.draining
+        self._flows.expire(now)
+
+    # Committing
+
+    def _prepare(self) -> tuple[list[Part], ClaimRequest | None]:
+        """What is to be committed, and what to claim with it."""
+        free = max(0, self._served.slots - len(self._running))
+        self._flows.room = free
+        parts = self._parts()
+        if self.draining:
+            return parts, None
+        return parts, self._served.request(free, self._ids.new_id())
+
+    def _parts(self) -> list[Part]:
+        """What is to be committed, up to about as much as one transaction should have."""
+        plain: list[Part] = []
+        of_run: dict[TaskId, Part] = {}
+        left = COMMITS_PER_TRANSACTION
+        while self._ended and left > 0:
+            held, then = self._ended.popleft()
+            run = self._flows.ended(held, then)
+            part = Part() if run is None else of_run.setdefault(run.task.id, Part(flow=run))
+            if held.lost:
+                self._counters.late_results += 1
+                self._hands.drop(held.fence)
+            else:
+                part.end(held, Commit(held.fence, then))
+                left -= 1
+                if run is None:
+                    plain.append(part)
+        # those with a run come first: what they call is to be born in these hands
+        parts = list(of_run.values())
+        for part in parts:
+            self._flows.add_turn(part)
+        while left > 0 and (due := self._flows.next_due()) is not None:
+            part = Part(flow=due)
+            self._flows.add_turn(part)
+            parts.append(part)
+            left -= 1
+        return [part for part in (*parts, *plain) if part.commits]
+
+    def _commit(self, parts: list[Part], request: ClaimRequest | None) -> list[Claim]:
+        """Commits parts together, or one by one if that is refused; starts what comes with it."""
+        self._hands.begin_claim()
+        try:
+            brought = self._committer.commit(parts, request)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            if not parts:
+                raise
+            return self._commit_one_by_one(parts)
+        self._counters.transactions += 1
+        for part, answers in zip(parts, brought.answers, strict=True):
+            self._accept(part, answers)
+        for claim in brought.claims:
+            self._start(claim)
+        self._hands.end_claim()
+        return brought.claims
+
+    def _commit_one_by_one(self, parts: list[Part]) -> list[Claim]:
+        """So that what one part is refused for costs no other."""
+        left = deque(parts)
+        while left:
+            part = left[0]
+            # if the store goes away now, the rest is still to be done
+            self._again = (list(left), None)
+            try:
+                answers = self._committer.commit([part], None).answers[0]
+            except StoreUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, others go on
+                left.popleft()
+                self._counters.refused += 1
+                left.extendleft(reversed(split(part, error, self._flows, self._hands)))
+                continue
+            left.popleft()
+            self._counters.transactions += 1
+            self._accept(part, answers)
+        self._hands.end_claim()
+        self._look = True
+        return []
+
+    def _accept(self, part: Part, answers: list[Committed]) -> None:
+        """A part was committed."""
+        self._counters.commits += len(answers)
+        for held, commit in zip(part.ended, part.commits, strict=False):
+            self._hands.drop(held.fence)
+            self._count(held, commit)
+            if part.flow is None and (run := run_of(held.claim.task)) is not None:
+                self._to_follow[TaskId(run)] = None
+        if part.flow is None:
+            return
+        done = answers[-1]
+        if part.turn is not None:
+            born = {claim.task.parent_call for claim in done.eager}
+            for call in part.turn.commit.calls:
+                if done.calls.get(call.key) not in born and call.task.list not in _NOBODY_SERVES:
+                    self._to_ring.add(call.task.list)
+            if not self._served.all_flows:
+                self._note_runs(part.turn, done)
+        self._flows.accepted(part, done)
+
+    def _note_runs(self, turn: Turn, done: Committed) -> None:
+        """The runs that go on because of a turn: the caller's, and workflows called as steps."""
+        if turn.end is not None and turn.run.parent is not None:
+            self._to_follow[TaskId(turn.run.parent)] = None
+        for call in turn.commit.calls:
+            if call.task.name == EXECUTE:
+                made = self._kernel.get_call(done.calls[call.key])
+                if made is not None and made.callee is not None:
+                    self._to_follow[made.callee] = None
+
+    def _count(self, held: Held, commit: Commit) -> None:
+        task, then = held.claim.task, commit.then
+        outcome = "returned"
+        if isinstance(then, Close):
+            retried = rules.failure_retries(task, then)
+            outcome = "retried" if retried else then.outcome.value
+        self._counters.handled(facet_of(task), outcome)
+
+    # Starting
+
+    def _start(self, claim: Claim) -> None:
+        self._counters.claims += 1
+        held = self._hands.put(claim)
+        task = claim.task
+        if task.name == EXECUTE:
+            self._flows.begin(held)
+            return
+        handler = self._table.find(task.name)
+        if handler is None:
+            self._ended.append((held, Suspend()))
+            return
+        seconds = attempt_seconds(task)
+        held.expires = None if seconds is None else monotonic() + seconds
+        self._running[claim.fence] = held
+        try:
+            self._execution.start(held, handler)
+        except Exception as error:  # noqa: BLE001 - what cannot even start has failed
+            _log.warning("`%s` cannot be started", handler.name, exc_info=True)
+            self._running.pop(claim.fence, None)
+            self._ended.append((held, close_of_error(task, error)))
+
+    def _follow(self) -> None:
+        """Takes the runs whose tasks were done here, if this worker does not serve all runs."""
+        if self._served.all_flows or self.draining:
+            self._to_follow.clear()
+        while self._to_follow:
+            run = next(iter(self._to_follow))
+            claim = self._kernel.take(self._served.worker, run)
+            del self._to_follow[run]
+            if claim is not None:
+                self._start(claim)
+
+    def _tell(self) -> None:
+        """Rings where tasks were left for others, after the commit that made them."""
+        self._counters.in_flight = len(self._running)
+        self._counters.flows_in_hand = len(self._flows)
+        self.health.succeeded()
+        if self._to_ring:
+            lists, self._to_ring = self._to_ring, set()
+            self._ring(lists)

@@ -1,0 +1,159 @@
+"""Where handlers run: threads, one event loop, processes. However an attempt ends, the dispatcher
+hears of it exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from datetime import datetime, timedelta
+from multiprocessing import get_context
+from typing import Any, cast
+
+from afl.kernel.errors import Fenced
+from afl.kernel.model import Close, Fence, Json, Outcome, Suspend, Task
+from afl.kernel.port import TaskQueue
+from afl.runtime.handler_table import Handler, HandlerFunction, HandlerKind, Invocation, params_of
+from afl.runtime.working.hands import Held
+from afl.runtime.working.messages import Finished
+from afl.runtime.working.outcomes import bad_result, close_of_error, close_of_result
+from afl.runtime.working.threads import HandlerThreads
+
+_MOST_PROCESSES = 8
+
+
+Tell = Callable[[Finished], None]
+
+
+class Execution:
+    """Runs attempts. `tell` is called from any thread, once for each."""
+
+    def __init__(self, kernel: TaskQueue, slots: int, tell: Tell) -> None:
+        self._kernel = kernel
+        self._slots = slots
+        self._tell = tell
+        self._threads = HandlerThreads(slots)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._processes: ProcessPoolExecutor | None = None
+        self._coroutines: dict[Fence, Future[Any]] = {}
+
+    def start(self, held: Held, handler: Handler) -> None:
+        """Begins an attempt at a task in hand."""
+        if handler.kind is HandlerKind.SYNC:
+            self._threads.run(lambda: self._attempt(held, handler))
+        elif handler.kind is HandlerKind.ASYNC:
+            self._start_coroutine(held, handler)
+        else:
+            self._start_process(held, handler)
+
+    def cancel(self, held: Held) -> None:
+        """Asks an attempt to end. What can be ended from outside is."""
+        held.cancelled.set()
+        if (running := self._coroutines.get(held.fence)) is not None:
+            running.cancel()
+
+    def close(self) -> None:
+        """Ends what can be ended; waits for nobody."""
+        self._threads.close()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._processes is not None:
+            self._processes.shutdown(wait=False, cancel_futures=True)
+
+    # Threads
+
+    def _attempt(self, held: Held, handler: Handler) -> None:
+        end: Close | Suspend = bad_result(handler.name, "ended without an answer")
+        try:
+            end = close_of_result(handler.name, handler.function(self._invocation(held)))
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+            end = _end_of_error(held, handler, error)
+        finally:
+            self._tell(Finished(held.fence, end))
+
+    def _invocation(self, held: Held) -> Invocation:
+        def heartbeat(by: timedelta) -> datetime | None:
+            try:
+                until = self._kernel.extend(held.fence, by)
+            except Fenced:
+                held.lost = True
+                held.cancelled.set()
+                raise
+            held.give_time(by.total_seconds())
+            return until
+
+        return Invocation.of(held.claim.task, held.cancelled, heartbeat)
+
+    # The event loop
+
+    def _start_coroutine(self, held: Held, handler: Handler) -> None:
+        loop = self._running_loop()
+
+        async def call() -> object:
+            called = cast("Coroutine[Any, Any, object]", handler.function(self._invocation(held)))
+            return await called
+
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(call(), loop)
+        self._coroutines[held.fence] = future
+        future.add_done_callback(lambda done: self._ended(held, handler, done))
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._run_loop, name="afl-event-loop", daemon=True).start()
+        return self._loop
+
+    def _run_loop(self) -> None:
+        assert self._loop is not None
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    # Processes
+
+    def _start_process(self, held: Held, handler: Handler) -> None:
+        if self._processes is None:
+            # not fork: this process has threads
+            self._processes = ProcessPoolExecutor(
+                min(self._slots, _MOST_PROCESSES), mp_context=get_context("spawn")
+            )
+        task = held.claim.task
+        try:
+            future = self._processes.submit(_in_process, handler.function, task)
+        except BrokenProcessPool:
+            self._processes = None
+            self._start_process(held, handler)
+            return
+        future.add_done_callback(lambda done: self._ended(held, handler, done))
+
+    def _ended(self, held: Held, handler: Handler, done: Future[Any]) -> None:
+        end: Close | Suspend = bad_result(handler.name, "ended without an answer")
+        try:
+            self._coroutines.pop(held.fence, None)
+            end = close_of_result(handler.name, done.result())
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+            end = _end_of_error(held, handler, error)
+        finally:
+            self._tell(Finished(held.fence, end))
+
+
+def _in_process(function: HandlerFunction, task: Task) -> Mapping[str, Json]:
+    answer = function(Invocation(task, params_of(task), task.failures + 1))
+    return cast("Mapping[str, Json]", answer)
+
+
+def _end_of_error(held: Held, handler: Handler, error: BaseException) -> Close | Suspend:
+    """What becomes of a task whose handler has raised."""
+    if held.stop:
+        # suspended, the kernel closes it as canceled
+        return Suspend()
+    try:
+        return close_of_error(held.claim.task, error)
+    except Exception:  # noqa: BLE001 - an error that cannot even be put into words
+        message = f"The handler `{handler.name}` raised a {type(error).__name__} without words."
+        return Close(Outcome.FAILED, error={"type": type(error).__name__, "message": message})

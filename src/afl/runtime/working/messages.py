@@ -1,0 +1,59 @@
+"""What the dispatcher is told, and what it serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from afl.kernel import rules
+from afl.kernel.model import ClaimRequest, Close, Fence, Suspend, WorkerId
+from afl.runtime.calls import EXECUTE
+
+#: How many flows are claimed at once while no handler has a slot.
+FLOWS_PER_CLAIM = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An attempt has ended."""
+
+    fence: Fence
+    then: Close | Suspend
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """There may be something to do: new tasks, or news about those in hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strays:
+    """Fences that the store thinks this worker holds, and it does not."""
+
+    fences: tuple[Fence, ...]
+
+
+Message = Finished | Look | Strays
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a worker serves."""
+
+    worker: WorkerId
+    names: tuple[str, ...]
+    lists: tuple[str, ...]
+    slots: int
+    #: advance every run that can go on, not only those whose tasks were done here
+    all_flows: bool
+
+    def serves(self, name: str, task_list: str) -> bool:
+        return task_list in self.lists and rules.serves(self.names, name)
+
+    def request(self, free_slots: int, token: str) -> ClaimRequest | None:
+        """What to claim with so many free slots; None if there is nothing to ask for."""
+        flows = (EXECUTE,) if self.all_flows else ()
+        names, n = (*self.names, *flows), free_slots
+        if not free_slots:
+            # advancing runs needs no slot, and what is done may be what others wait for
+            names, n = flows, FLOWS_PER_CLAIM
+        return ClaimRequest(self.worker, names, self.lists, n, token) if names else None
