@@ -1,8 +1,9 @@
 """Runs the code of one documentation page, block after block, in one directory of its own.
 
     python          runs; the blocks of a page share their names, as if typed into one session
-    console, sh     each line that starts with `$ ` runs in bash; the lines under it must be what it
-                    prints (a line `...` stands for any lines); if there are none, it must succeed
+    console, sh     each line that starts with `$ ` is typed into bash, one session for a page; the
+                    lines under it must be what it prints (a line `...` stands for any lines, and
+                    `…` for anything in a line); if there are none, it must succeed
     afl             must check clean; `afl wrong` must have a finding, and every code that follows
                     must be among them; `afl fragment` is not checked
     json, toml      must parse
@@ -12,6 +13,10 @@
 A comment `<!-- file: NAME -->` just before a block writes it to NAME first. AFL blocks that are
 files of one folder are checked together, as the compiler would see them. `no-run` and a reason in
 the info string leaves a block out. Any other language is a mistake.
+
+A comment `<!-- database -->` gives the page an empty PostgreSQL database of its own, as
+AFL_DATABASE_URL. What a page leaves running in the background is killed at its end; it must print
+to a file, such as `afl worker > worker.log 2>&1 &`.
 """
 
 from __future__ import annotations
@@ -20,18 +25,23 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from tempfile import NamedTemporaryFile
+
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.architecture.markdown import Block, blocks
 from tests.architecture.repository import ROOT
+from tests.architecture.shell import Ended, Shell, ShellEnded
+from tests.kernel.postgres.databases import empty_database
 
-_SENTINEL = "--- end of command ---"
-_TIMEOUT_SECONDS = 60
+_TIMEOUT_SECONDS = 90
+_DATABASE = re.compile(r"^<!-- database -->$", re.MULTILINE)
 _DIAGRAMS = ("erDiagram", "flowchart", "sequenceDiagram", "stateDiagram-v2")
 
 
@@ -46,6 +56,8 @@ class Page:
     name: str
     folder: Path
     cwd: Path
+    environment: Mapping[str, str]
+    shell: Shell
     names: dict[str, object] = field(default_factory=lambda: {"__name__": "__main__"})
     programs: dict[str, str] = field(default_factory=dict)
 
@@ -56,18 +68,39 @@ class Command:
     output: tuple[str, ...]
 
 
+def needs_database(text: str) -> bool:
+    """Whether a page asks for a database."""
+    return _DATABASE.search(text) is not None
+
+
 def run_page(name: str, text: str, folder: Path) -> list[str]:
     """What is wrong with the code of a page, as `page:line: what`. The folder must be empty."""
     if (ROOT / "examples").is_dir():
         shutil.copytree(ROOT / "examples", folder / "examples", dirs_exist_ok=True)
-    page = Page(name, folder, folder)
     problems = []
-    for block in blocks(text):
-        try:
-            run_block(page, block)
-        except BlockError as error:
-            problems.append(f"{name}:{block.line}: {error}")
+    with _opened(name, text, folder) as page:
+        for block in blocks(text):
+            try:
+                run_block(page, block)
+            except BlockError as error:
+                problems.append(f"{name}:{block.line}: {error}")
+            except ShellEnded as error:
+                return [*problems, f"{name}:{block.line}: {error}"]
     return problems
+
+
+@contextmanager
+def _opened(name: str, text: str, folder: Path) -> Iterator[Page]:
+    """A page with its session, and its database if it wants one."""
+    with ExitStack() as stack:
+        environment = _environment(folder)
+        if needs_database(text):
+            parts = conninfo_to_dict(stack.enter_context(empty_database()))
+            url = f"postgresql://{parts['host']}/{parts['dbname']}"
+            environment["AFL_DATABASE_URL"] = url
+        printed = Path(stack.enter_context(NamedTemporaryFile()).name)
+        shell = stack.enter_context(closing(Shell(folder, environment, printed)))
+        yield Page(name, folder, folder, environment, shell)
 
 
 def run_block(page: Page, block: Block) -> None:
@@ -89,36 +122,28 @@ def _run_python(page: Page, block: Block) -> None:
     # The empty lines put the lines of a traceback where they stand on the page.
     source = "\n" * block.line + block.text
     before = Path.cwd()
+    url = page.environment.get("AFL_DATABASE_URL")
     os.chdir(page.cwd)
-    try:
-        code = compile(source, page.name, "exec", dont_inherit=True)
-        exec(code, page.names)  # noqa: S102 - running the page is the point
-    except Exception as error:
-        raise BlockError(f"the Python code raises {type(error).__name__}: {error}") from error
-    finally:
-        os.chdir(before)
+    with ExitStack() as stack:
+        stack.callback(os.chdir, before)
+        if url is not None:
+            os.environ["AFL_DATABASE_URL"] = url
+            stack.callback(os.environ.pop, "AFL_DATABASE_URL")
+        try:
+            code = compile(source, page.name, "exec", dont_inherit=True)
+            exec(code, page.names)  # noqa: S102 - running the page is the point
+        except Exception as error:
+            raise BlockError(f"the Python code raises {type(error).__name__}: {error}") from error
 
 
 def _run_console(page: Page, block: Block) -> None:
-    commands = list(_commands(block.text))
-    mark = f'__status=$?; printf "\\n{_SENTINEL} %s %s\\n" "$__status" "$PWD"; (exit "$__status")'
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(f"{command.text}\n{mark}" for command in commands)],
-        cwd=page.cwd,
-        env=_environment(page.folder),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-    )
-    results = re.findall(rf"(.*?)\n{_SENTINEL} (\d+) ([^\n]*)\n", done.stdout, re.DOTALL)
-    if len(results) != len(commands):
-        raise BlockError(f"the shell stopped early; it printed\n{done.stdout}")
-    for command, (output, status, cwd) in zip(commands, results, strict=True):
-        page.cwd = Path(cwd)
-        _judge(command, output, int(status))
+    for command in _commands(block.text):
+        try:
+            ended = page.shell.run(command.text, _TIMEOUT_SECONDS)
+        except ShellEnded as error:
+            raise ShellEnded(f"'{command.text}' {error}") from error
+        page.cwd = ended.cwd
+        _judge(command, ended)
 
 
 def _commands(text: str) -> Iterator[Command]:
@@ -139,15 +164,16 @@ def _commands(text: str) -> Iterator[Command]:
         yield Command("\n".join(command), tuple(lines[start:position]))
 
 
-def _judge(command: Command, output: str, status: int) -> None:
+def _judge(command: Command, ended: Ended) -> None:
     shown = "\n".join(line.rstrip() for line in command.output).strip("\n")
-    real = "\n".join(line.rstrip() for line in output.splitlines()).strip("\n")
+    real = "\n".join(line.rstrip() for line in ended.output.splitlines()).strip("\n")
     if not shown:
-        if status != 0:
-            raise BlockError(f"'{command.text}' ends with status {status} and prints\n{real}")
+        if ended.status != 0:
+            raise BlockError(f"'{command.text}' ends with status {ended.status} and prints\n{real}")
         return
     parts = (
-        r"(?:.*\n)*?" if line == "..." else re.escape(f"{line}\n") for line in shown.split("\n")
+        r"(?:.*\n)*?" if line == "..." else f"{re.escape(line).replace('…', '.*')}\n"
+        for line in shown.split("\n")
     )
     if not re.fullmatch("".join(parts), f"{real}\n"):
         raise BlockError(f"'{command.text}' prints\n{real}\nbut the page shows\n{shown}")

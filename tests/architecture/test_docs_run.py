@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
 from textwrap import dedent
+from time import monotonic
 
 import pytest
 
-from tests.architecture.doc_runner import run_page
+from tests.architecture.doc_runner import needs_database, run_page
 from tests.architecture.markdown import documentation_pages
 from tests.architecture.repository import relative
+from tests.kernel.postgres.databases import server_is_there
+
+needs_postgres = pytest.mark.skipif(not server_is_there(), reason="no PostgreSQL")
 
 
 @pytest.mark.parametrize("page", documentation_pages(), ids=relative)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    problems = run_page(relative(page), page.read_text(encoding="utf-8"), tmp_path)
+    text = page.read_text(encoding="utf-8")
+    if needs_database(text) and not server_is_there():
+        pytest.skip("no PostgreSQL")
+    problems = run_page(relative(page), text, tmp_path)
     assert not problems, "\n".join(problems)
 
 
@@ -38,10 +46,13 @@ def _problems(tmp_path: Path, page: str) -> list[str]:
         ("text\n\n    indented\n", "page.md:3: '' is not a language of these docs"),
         ("```sh\nmake\n```", "page.md:1: 'make' is no command"),
         ("```sh\n$ false\n```", "page.md:1: 'false' ends with status 1"),
-        ("```sh\n$ exit 3\n$ true\n```", "page.md:1: the shell stopped early"),
+        ("```sh\n$ exit 3\n$ true\n```", "page.md:1: 'exit 3' ends the shell"),
         ("```console\n$ echo a\nb\n```", "page.md:1: 'echo a' prints\na\nbut the page shows\nb"),
         ("```console\n$ printf 'a\\nb\\n'\na\n```", "but the page shows\na"),
         ("```console\n$ printf 'a\\nb\\n'\n...\nc\n```", "but the page shows\n...\nc"),
+        ("```console\n$ echo a b\na…c\n```", "but the page shows\na…c"),
+        ("```console\n$ printf 'a\\nb\\n'\na…b\n```", "but the page shows\na…b"),
+        ("```sh\n$ test -v AFL_DATABASE_URL\n```", "ends with status 1"),
         ("```sh no-run\n$ false\n```", "page.md:1: `no-run` needs a reason"),
     ],
 )
@@ -63,6 +74,10 @@ def test_a_block_that_is_wrong_is_reported(tmp_path: Path, page: str, problem: s
         "```console\n$ echo no; false\nno\n$ echo $?\n1\n```",
         "```console\n$ printf x\nx\n$ echo a \\\n  b\na b\n```",
         "```console\n$ echo problem >&2\nproblem\n```",
+        "```console\n$ echo run $RANDOM is done\nrun … is done\n```",
+        "```console\n$ read line; echo $?\n1\n```",
+        "```sh\n$ name=a\n```\n```console\n$ echo $name\na\n```",
+        "```sh\n$ sleep 100 > log 2>&1 &\n$ sleeper=$!\n```\n```sh\n$ kill -9 $sleeper\n```",
     ],
 )
 def test_a_block_that_is_right_is_accepted(tmp_path: Path, page: str) -> None:
@@ -91,6 +106,41 @@ def test_the_blocks_of_a_page_share_names_files_and_the_directory(tmp_path: Path
     ```
     """
     assert _problems(tmp_path, page) == []
+
+
+def test_what_runs_in_the_background_ends_with_the_page(tmp_path: Path) -> None:
+    page = "```sh\n$ sleep 100 > log 2>&1 &\n$ echo $! > sleeper\n```"
+    assert _problems(tmp_path, page) == []
+    sleeper = Path("/proc", (tmp_path / "sleeper").read_text().strip())
+    deadline = monotonic() + 10
+    while _lives(sleeper):
+        assert monotonic() < deadline
+
+
+def _lives(process: Path) -> bool:
+    try:
+        return "State:\tZ" not in (process / "status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@needs_postgres
+def test_a_page_may_have_a_database(tmp_path: Path) -> None:
+    page = """
+    <!-- database -->
+    ```console
+    $ afl db migrate
+    ...
+    … migrations applied
+    ```
+    ```python
+    from afl import Client
+    with Client.from_env() as client:
+        assert client.runs() == []
+    ```
+    """
+    assert _problems(tmp_path, page) == []
+    assert "AFL_DATABASE_URL" not in os.environ
 
 
 def test_a_file_comment_names_only_the_block_right_after_it(tmp_path: Path) -> None:

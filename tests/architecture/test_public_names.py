@@ -7,7 +7,16 @@ import importlib
 import pytest
 
 PUBLIC = {
-    "afl": ["__version__"],
+    "afl": [
+        "App",
+        "Client",
+        "Context",
+        "Permanent",
+        "Retry",
+        "Run",
+        "Skip",
+        "__version__",
+    ],
     "afl.base": [
         "AflError",
         "Clock",

@@ -53,7 +53,8 @@ def test_debug_is_a_flag(value: str, debug: bool) -> None:
         ({"AFL_COLOUR": "never"}, "There is no setting AFL_COLOUR. Did you mean AFL_COLOR?"),
         (
             {"AFL_ZZZ": "1"},
-            "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG, AFL_DATABASE_URL.",
+            "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG, AFL_DATABASE_URL, "
+            "AFL_NATS_URL, AFL_RETENTION.",
         ),
         (
             {"AFL_DEBGU": "1", "AFL_COLORS": ""},
@@ -67,6 +68,12 @@ def test_debug_is_a_flag(value: str, debug: bool) -> None:
         (
             {"AFL_DEBUG": "maybe"},
             "AFL_DEBUG is 'maybe'. It can be 1, true, yes, on, 0, false, no, off.",
+        ),
+        (
+            {"AFL_RETENTION": "30"},
+            "AFL_RETENTION: '30' is not a duration: '30' has no unit; the units are w, d, h, m, s, "
+            "ms. Write whole numbers with units, the largest unit first: 500ms, 30s, 10m, 2h, 3d, "
+            "1w, 1h30m.",
         ),
     ],
 )
@@ -89,6 +96,15 @@ def test_load_reads_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_database_is_what_is_set(value: str, expected: str | None) -> None:
     assert Settings.from_env({"AFL_DATABASE_URL": value}).database_url == expected
     assert Settings.from_env({}).database_url is None
+
+
+@pytest.mark.parametrize(("value", "days"), [("12w", 84), ("0s", 0), ("", 30)])
+def test_the_retention_is_a_duration(value: str, days: int) -> None:
+    assert Settings.from_env({"AFL_RETENTION": value}).retention_ms == days * 24 * 60 * 60 * 1000
+
+
+def test_finished_work_is_kept_for_a_month_by_default() -> None:
+    assert Settings.from_env({}).retention_ms == 30 * 24 * 60 * 60 * 1000
 
 
 def test_settings_do_not_change() -> None:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 import pytest
-from psycopg import Connection
+from psycopg.pq import TransactionStatus
 
 from afl.kernel.errors import BadRequest
 from afl.kernel.model import Commit, Json, Suspend
 from afl.kernel.port import Transaction
 from afl.kernel.postgres import migrate as kernel_migrate
-from afl.kernel.postgres.database import Database, PostgresTransaction, Row
+from afl.kernel.postgres.database import Database, PostgresTransaction, Row, Session
+from afl.kernel.postgres.statements import Hot
 from afl.kernel.postgres.store import PostgresStore
 from afl.runtime.persistence import Await, LogLine, Needed, Wait
 from afl.runtime.postgres.migrate import migrate, migrations, status
@@ -74,16 +75,16 @@ def empty() -> Iterator[str]:
         yield url
 
 
-class _Counting(psycopg.Cursor[Row]):
-    """A cursor that notes what it sends."""
+class _Noting(PostgresTransaction):
+    """A transaction that notes what it is told to send."""
 
-    def __init__(self, connection: Connection[Row]) -> None:
-        super().__init__(connection)
-        self.sent: list[object] = []
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.names: list[bytes] = []
 
-    def execute(self, query: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the base
-        self.sent.append(query)
-        return super().execute(query, *args, **options)
+    def send(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> None:
+        self.names.append(statement.name)
+        super().send(statement, parameters)
 
 
 class Watched:
@@ -142,14 +143,12 @@ def test_changes_of_many_runs_are_one_statement_and_need_no_answer(
         each.logs.append(LogLine("0/l", {}))
         each.awaits.append(Await("0/w", "n", "k"))
         made.append((run, each))
-    with (
-        psycopg.connect(postgres_kept.url, autocommit=True) as connection,
-        connection.transaction(),
-        connection.pipeline(),
-        _Counting(connection) as cursor,
-    ):
-        store.write_many(PostgresTransaction(cursor), made)
-    assert cursor.sent == [SQL["write_changes"]]
+    with Session.connect(postgres_kept.url, autocommit=True) as session:
+        transaction = _Noting(session)
+        store.write_many(transaction, made)
+        assert session.info.transaction_status == TransactionStatus.IDLE
+        transaction.end()
+    assert transaction.names == [b"afl_write_changes"]
     for run in runs:
         assert len(store.get_steps_by_workflow(run)) == 2
 

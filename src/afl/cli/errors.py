@@ -2,7 +2,10 @@
 
 AflError
 ├── CommandError       a command cannot do its work; says what would help
-│   └── InputError     a file or an input could not be read, found or written
+│   ├── InputError     a file or an input could not be read, found or written
+│   ├── MissingError   what the command line names is not there
+│   ├── RequestError   what the command line asks for makes no sense
+│   └── NotEndedError  a run has not ended
 └── ReaderGoneError    nobody reads the output any more
 """
 
@@ -31,6 +34,27 @@ class InputError(CommandError):
 
     code = "input"
     exit_code = exit_codes.UNREADABLE
+
+
+class MissingError(CommandError):
+    """What the command line names is not there."""
+
+    code = "missing"
+    exit_code = exit_codes.UNREADABLE
+
+
+class RequestError(CommandError):
+    """What the command line asks for makes no sense."""
+
+    code = "request"
+    exit_code = exit_codes.USAGE
+
+
+class NotEndedError(CommandError):
+    """The run has not ended."""
+
+    code = "not-ended"
+    exit_code = exit_codes.NOT_ENDED
 
 
 class ReaderGoneError(AflError):

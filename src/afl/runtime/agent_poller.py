@@ -16,7 +16,6 @@ from datetime import timedelta
 from typing import Any
 
 from afl.base.system import SystemIds
-from afl.ir import model as ir
 from afl.kernel.doorbell import Doorbell
 from afl.kernel.errors import Fenced
 from afl.kernel.model import (
@@ -36,6 +35,7 @@ from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.step import WorkflowId
 from afl.runtime.worker import Worker, WorkerConfig
 from afl.runtime.working.outcomes import close_of_error, close_of_result, run_of
+from afl.runtime.working.programs import WorkflowAst, make_ready
 
 #: How long a task that `poll_once` has claimed is left to it: it has nobody who renews.
 POLL_LEASE = timedelta(hours=1)
@@ -102,17 +102,9 @@ class AgentPoller:
         """All registered facet names."""
         return self._table.names()
 
-    def cache_workflow_ast(self, workflow_id: str, ast: ir.Program | str | dict[str, Any]) -> None:
-        """Makes sure that the program of a run is stored, and ready when the run goes on.
-
-        A run is pinned to the program it was started with and finds it by itself: a program given
-        as data only saves reading it. A dict in another form is not needed, and is let pass.
-        """
-        if isinstance(ast, ir.Program | str):
-            self._evaluator.plans.add(ast)
-        run = self._persistence.get_run(WorkflowId(workflow_id))
-        if run is not None:
-            self._evaluator.plans.get(run.program)
+    def cache_workflow_ast(self, workflow_id: str, ast: WorkflowAst) -> None:
+        """Makes the program of a run ready, so that the run goes on without a lookup."""
+        make_ready(self._evaluator, workflow_id, ast)
 
     # The loop
 

@@ -8,9 +8,10 @@ copies are changed, and they reach the memory when the commit has been accepted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from afl.kernel.model import CallSpec, Json
 from afl.runtime.entities import Run
@@ -19,6 +20,8 @@ from afl.runtime.plan import Plan
 from afl.runtime.states import StepState
 from afl.runtime.step import ROOT, StepDefinition, parent_of
 from afl.runtime.telemetry import SILENT, Telemetry
+
+T = TypeVar("T")
 
 #: After so many new steps an iteration is committed, and the next one goes on.
 STEPS_PER_ITERATION = 1000
@@ -32,6 +35,43 @@ class Unloaded(Exception):
     def __init__(self, needed: Needed) -> None:
         super().__init__(needed)
         self.needed = needed
+
+
+class Search:
+    """Finds all that an iteration misses, so that it starts over once for all of it.
+
+    When something is missing, what was done so far counts for nothing; the rest of the work is gone
+    through only to see what else it asks for.
+    """
+
+    def __init__(self) -> None:
+        self._missing: list[Needed] = []
+
+    def through(
+        self, work: Callable[[ExecutionContext, T], None], context: ExecutionContext, item: T
+    ) -> None:
+        """Does a piece of work."""
+        try:
+            work(context, item)
+        except Unloaded as unloaded:
+            self._missing.append(unloaded.needed)
+        except Exception:
+            # half-done work may lead anywhere, and is done again from the beginning
+            if not self._missing:
+                raise
+            self.end()
+
+    def end(self) -> None:
+        """Asks for what was missing."""
+        if self._missing:
+            raise Unloaded(
+                Needed(
+                    *(
+                        frozenset().union(*(getattr(each, field.name) for each in self._missing))
+                        for field in fields(Needed)
+                    )
+                )
+            )
 
 
 @dataclass(slots=True)
@@ -90,6 +130,7 @@ class ExecutionContext:
     _yields: dict[str, list[str]] = field(default_factory=dict)
     _waits: dict[str, list[str]] = field(default_factory=dict)
     _born: set[str] = field(default_factory=set)
+    _items: dict[str, list[Json]] = field(default_factory=dict)
 
     # Reading
 
@@ -146,6 +187,13 @@ class ExecutionContext:
         if (facet, key) not in self.memory.memos:
             raise Unloaded(Needed(memos=frozenset(((facet, key),))))
         return self.memory.memos[facet, key]
+
+    def items(self, path: str, compute: Callable[[], list[Json]]) -> list[Json]:
+        """The list that a foreach goes over, computed once."""
+        found = self.memory.items.get(path) or self._items.get(path)
+        if found is None:
+            found = self._items[path] = compute()
+        return found
 
     def until(self, time: str) -> timedelta:
         """How long it is until a time."""
@@ -262,6 +310,7 @@ class ExecutionContext:
         memory = self.memory
         memory.steps.update(self._copies)
         memory.born |= self._born
+        memory.items.update(self._items)
         # others make results too, and results grow old: the next iteration looks again
         memory.memos.clear()
         # what is known in part only is not known: it is loaded when it is asked for

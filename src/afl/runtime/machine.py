@@ -14,10 +14,10 @@ from afl.base.errors import AflError
 from afl.ir import model as ir
 from afl.kernel.model import CallStatus, Json
 from afl.runtime.calls import SLEEP, UNTIL, Settings, runs_elsewhere
-from afl.runtime.context import ExecutionContext, count
+from afl.runtime.context import ExecutionContext, Search, count
 from afl.runtime.handlers import handlers_of
 from afl.runtime.handlers.base import StepFailure
-from afl.runtime.handlers.blocks import defer, fails_fast, skip, start
+from afl.runtime.handlers.blocks import CLAUSE, cause_of, defer, fails_fast, note_cause, start
 from afl.runtime.handlers.completion import keep_result
 from afl.runtime.pausing import is_pause, noted
 from afl.runtime.persistence import Memo
@@ -42,16 +42,23 @@ def advance(context: ExecutionContext, replies: Sequence[Reply]) -> None:
             context.push(str(path))
     if context.row(ROOT).frame.get("inbox"):
         replies = [*noted(context.edit(ROOT)), *replies]
+    context.require(reply.key.partition("#")[0] for reply in replies)
+    search = Search()
     for reply in replies:
-        receive(context, reply)
+        search.through(receive, context, reply)
     while (path := context.pop()) is not None:
         if context.is_overfull:
             # a recursion may have no end, but an iteration has
             context.push(path)
             for left in context.left_over():
                 defer(context, left)
-            return
-        walk(context, context.edit(path))
+            break
+        search.through(_walk_at, context, path)
+    search.end()
+
+
+def _walk_at(context: ExecutionContext, path: str) -> None:
+    walk(context, context.edit(path))
 
 
 def walk(context: ExecutionContext, step: StepDefinition) -> None:
@@ -119,7 +126,9 @@ def _ended(context: ExecutionContext, step: StepDefinition) -> None:
     if step.object_type in (ObjectType.VARIABLE_ASSIGNMENT, ObjectType.SCHEMA_INSTANTIATION) and (
         plan.is_awaited(step.statement_id)
     ):
-        for path in context.waiting(step.path):
+        waiting = context.waiting(step.path)
+        context.require(waiting)
+        for path in waiting:
             _settle(context, context.edit(path), step)
     if step.path == ROOT:
         return
@@ -132,7 +141,7 @@ def _ended(context: ExecutionContext, step: StepDefinition) -> None:
     if step.state == StepState.STATEMENT_ERROR:
         _note_failure(context, parent, step)
     elif step.state == StepState.STATEMENT_SKIPPED:
-        parent.frame.setdefault("skipped", step.skipped_because)
+        _note_skip(context, parent, step)
     if "waits" in parent.frame:
         _settle(context, parent, step)
     if not left or parent.object_type == ObjectType.AND_MAP:
@@ -140,19 +149,20 @@ def _ended(context: ExecutionContext, step: StepDefinition) -> None:
 
 
 def _settle(context: ExecutionContext, block: StepDefinition, step: StepDefinition) -> None:
-    """A step that a block waits for has ended: what has all it needs starts."""
+    """A step that a block waits for has ended: what waited for it alone starts, or is skipped."""
     if block.is_terminal:
         return
-    because = None if step.is_complete else step.skipped_because or step.path
     if count(block, "needs"):
-        if step.statement_id not in context.plan.needs(block.statement_id):
+        needs = context.plan.needs(block.statement_id)
+        if step.statement_id not in needs:
             return
-        if because is not None:
-            block.mark_skipped(because)
-            context.push(block.path)
-            return
+        if not step.is_complete:
+            note_cause(block, CLAUSE, needs.index(step.statement_id), step)
         block.frame["needs"] = count(block, "needs") - 1
         if not block.frame["needs"]:
+            because = cause_of(block, CLAUSE)
+            if because is not None:
+                block.mark_skipped(because)
             context.push(block.path)
         return
     plan, waits = context.plan.block(block.statement_id), block.frame.get("waits")
@@ -162,12 +172,12 @@ def _settle(context: ExecutionContext, block: StepDefinition, step: StepDefiniti
         missing = waits.get(name)
         if not isinstance(missing, int):
             continue
-        if because is not None:
+        statement = plan.by_name[name]
+        if not step.is_complete:
+            note_cause(block, name, statement.node.needs.index(step.statement_id), step)
+        if missing == 1:
             del waits[name]
-            skip(context, block, plan.by_name[name], because)
-        elif missing == 1:
-            del waits[name]
-            start(context, block, plan.by_name[name])
+            start(context, block, statement)
         else:
             waits[name] = missing - 1
 
@@ -180,6 +190,15 @@ def _note_failure(context: ExecutionContext, parent: StepDefinition, step: StepD
         return
     parent.frame["error_at"] = at
     parent.frame["error"] = step.error
+
+
+def _note_skip(context: ExecutionContext, parent: StepDefinition, step: StepDefinition) -> None:
+    """Keeps why the part was skipped that is written first of those that were."""
+    at = _position(context, parent, step)
+    known = parent.frame.get("skipped_at")
+    if not isinstance(known, int) or at < known:
+        parent.frame["skipped_at"] = at
+        parent.frame["skipped"] = step.skipped_because
 
 
 def _position(context: ExecutionContext, parent: StepDefinition, step: StepDefinition) -> int:

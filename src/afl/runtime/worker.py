@@ -198,6 +198,7 @@ class Worker:
                 return
 
     def _renew(self) -> float:
+        self._dispatcher.check_loop()
         named = [held.fence for held in self._hands.all()]
         try:
             renewal = self._kernel.renew(self.id, named)

@@ -8,15 +8,17 @@ from afl.base.ids import IdSource
 from afl.kernel.errors import NotFound
 from afl.kernel.model import CallId, TaskId
 from afl.kernel.postgres.database import Database, Row
+from afl.kernel.postgres.levels import Levels
 from afl.kernel.postgres.rows import is_id
 from afl.kernel.postgres.statements import SQL
 
 
 class Core:
-    """The database, and a source of ids."""
+    """The database, what it is known to have, and a source of ids."""
 
     def __init__(self, database: Database, ids: IdSource) -> None:
         self._database = database
+        self._levels = Levels(database)
         self._ids = ids
 
     def _rows(self, statement: str, parameters: Mapping[str, object]) -> list[Row]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import Connection, Cursor, errors, generators
+from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
-from psycopg.pq import ExecStatus
-from psycopg.pq.abc import PGconn
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from afl.kernel.errors import (
@@ -32,6 +32,8 @@ from afl.kernel.postgres.statements import Hot
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
+#: A statement with its parameters.
+Sent = tuple[Hot, Mapping[str, str | int | None]]
 
 
 class NotPlain(KernelError):
@@ -49,13 +51,16 @@ _REFUSALS: Mapping[str, type[KernelError]] = {
     "AF004": BadRequest,
     "AF005": NotFound,
 }
-#: Serialization failure, deadlock, lock not available: the same again will do.
-_TRY_AGAIN = frozenset({"40001", "40P01", "55P03"})
+#: Serialization failure, deadlock, lock not available, a prepared statement that the server has
+#: forgotten: the same again will do.
+_TRY_AGAIN = frozenset({"40001", "40P01", "55P03", "26000"})
 #: Connection exceptions, out of resources, shut down by an operator, read-only after a failover.
 _AWAY = ("08", "53", "57P", "25006")
 _TRIES = 12
 _FIRST_WAIT_SECONDS = 0.002
 _MAX_WAIT_SECONDS = 0.1
+#: Without a name, so never prepared.
+_BEGIN, _COMMIT, _ROLLBACK = (Hot(b"", word, ()) for word in (b"begin", b"commit", b"rollback"))
 
 
 class Session(Connection[Row]):
@@ -68,41 +73,137 @@ class Session(Connection[Row]):
 
     def call(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> list[Row]:
         """The rows of a statement, which is a transaction of its own."""
+        if not self._is_ready(statement):
+            return self.call_all([(statement, parameters)])[0]
+        self._send(statement, parameters)
+        (result,) = self.wait(generators.execute(self.pgconn))
+        return self._rows(result)
+
+    def call_all(self, statements: Sequence[Sent]) -> list[list[Row]]:
+        """The rows of each statement, in one round trip.
+
+        They are one transaction, unless one is open: without `begin`, PostgreSQL commits what was
+        sent up to a sync, and nothing of it if one of them failed.
+        """
+        prepared: dict[int, bytes] = {}
+        count = 0
+        self.pgconn.enter_pipeline_mode()
+        try:
+            for statement, parameters in statements:
+                if not self._is_ready(statement) and statement.name not in prepared.values():
+                    self.pgconn.send_prepare(statement.name, statement.query)
+                    prepared[count] = statement.name
+                    count += 1
+                self._send(statement, parameters)
+                count += 1
+            self.pgconn.pipeline_sync()
+            results = self.wait(self._results(count))
+        finally:
+            self._leave_pipeline()
+        rows = []
+        for place, result in enumerate(results):
+            if place in prepared:
+                self._check(result)
+                self._known.add(prepared[place])
+            else:
+                rows.append(self._rows(result))
+        return rows
+
+    def _is_ready(self, statement: Hot) -> bool:
+        """Whether it needs no preparation."""
+        known = statement.name in self._known
+        return known or not statement.name or self.prepare_threshold is None
+
+    def _send(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> None:
         values = [
             None if (value := parameters[name]) is None else str(value).encode()
             for name in statement.parameters
         ]
-        if self.prepare_threshold is None:
+        if statement.name and self.prepare_threshold is not None:
+            self.pgconn.send_query_prepared(statement.name, values)
+        else:
             self.pgconn.send_query_params(statement.query, values)
-            return self._answer()
+
+    def _results(self, count: int) -> PQGen[list[PGresult]]:
+        yield from generators.send(self.pgconn)
+        results: list[PGresult] = []
+        while len(results) < count:
+            results += yield from generators.fetch_many(self.pgconn)
+        yield from generators.fetch_many(self.pgconn)  # the end of the pipeline
+        return results
+
+    def _leave_pipeline(self) -> None:
         try:
-            return self._call_prepared(statement, values)
-        except errors.InvalidSqlStatementName:
-            # the driver forgets all that is prepared when it rolls back
-            self._known.clear()
-            return self._call_prepared(statement, values)
+            self.pgconn.exit_pipeline_mode()
+        except psycopg.OperationalError:
+            # interrupted: what is still under way must not be taken for the next answer
+            self.close()
 
-    def _call_prepared(self, statement: Hot, values: Sequence[bytes | None]) -> list[Row]:
-        if statement.name not in self._known:
-            self.pgconn.send_prepare(statement.name, statement.query)
-            self._answer()
-            self._known.add(statement.name)
-        self.pgconn.send_query_prepared(statement.name, values)
-        return self._answer()
-
-    def _answer(self) -> list[Row]:
-        (result,) = self.wait(generators.execute(self.pgconn))
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise errors.error_from_result(result, encoding=self.info.encoding)
+    def _rows(self, result: PGresult) -> list[Row]:
+        self._check(result)
         self._reader.set_pgresult(result)
         return self._reader.load_rows(0, result.ntuples, tuple)
 
+    def _check(self, result: PGresult) -> None:
+        if result.status == ExecStatus.FATAL_ERROR:
+            error = errors.error_from_result(result, encoding=self.info.encoding)
+            if isinstance(error, errors.InvalidSqlStatementName):
+                # the driver forgets all that is prepared when it rolls back
+                self._known.clear()
+            raise error
 
-@dataclass(frozen=True, slots=True)
+
 class PostgresTransaction:
     """The open transaction, for a caller's own writes."""
 
-    cursor: Cursor[Row]
+    __slots__ = ("_answers", "_begun", "_cursor", "_sent", "_session")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._sent: list[Sent] = []
+        self._answers: list[list[Row]] = []
+        self._begun = False
+        self._cursor: Cursor[Row] | None = None
+
+    def send(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> None:
+        """Has a statement run without waiting for it, at the latest when the transaction ends.
+
+        What all statements of a transaction have in common is then one round trip. If it fails, the
+        transaction does.
+        """
+        self._sent.append((statement, parameters))
+
+    @property
+    def cursor(self) -> Cursor[Row]:
+        """For statements whose answers are needed. What was sent before has been run."""
+        self.flush()
+        if self._cursor is None:
+            self._cursor = self._session.cursor()
+        return self._cursor
+
+    def flush(self) -> list[list[Row]]:
+        """Runs what was sent; answers with the rows of every statement that was ever sent."""
+        if self._sent or not self._begun:
+            begin: list[Sent] = [] if self._begun else [(_BEGIN, {})]
+            sent, self._sent = self._sent, []
+            self._begun = True
+            self._answers += self._session.call_all([*begin, *sent])[len(begin) :]
+        return self._answers
+
+    def end(self) -> list[list[Row]]:
+        """Commits; answers with the rows of every statement that was sent."""
+        if not self._begun:
+            return self._session.call_all(self._sent) if self._sent else []
+        if self._session.info.transaction_status == TransactionStatus.INERROR:
+            raise errors.InFailedSqlTransaction("a statement failed; nothing can be committed")
+        answers = self._session.call_all([*self._sent, (_COMMIT, {})])
+        return self._answers + answers[:-1]
+
+    def abandon(self) -> None:
+        """Rolls back, if there is anything to."""
+        open_ = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+        if self._begun and self._session.info.transaction_status in open_:
+            self._session.call_all([(_ROLLBACK, {})])
 
 
 class Database:
@@ -174,6 +275,20 @@ class Database:
                     return work(cursor)
             with session.transaction(), session.cursor() as cursor:
                 return work(cursor)
+
+        return self._repeat(once)
+
+    def transact(self, work: Callable[[PostgresTransaction], None]) -> list[list[Row]]:
+        """Do work in a transaction; again, if it lost a race. Answers the rows of what was sent."""
+
+        def once(session: Session) -> list[list[Row]]:
+            transaction = PostgresTransaction(session)
+            try:
+                work(transaction)
+                return transaction.end()
+            except BaseException:
+                transaction.abandon()
+                raise
 
         return self._repeat(once)
 

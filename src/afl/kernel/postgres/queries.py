@@ -20,6 +20,7 @@ from afl.kernel.model import (
 )
 from afl.kernel.postgres.core import Core, known_task
 from afl.kernel.postgres.database import Row
+from afl.kernel.postgres.levels import pack_levels
 from afl.kernel.postgres.packing import pack_specs
 from afl.kernel.postgres.rows import call_of, is_id, task_of, utc
 from afl.kernel.postgres.statements import SQL
@@ -105,7 +106,10 @@ class PostgresDeadLetters(Core):
             row = cursor.execute(SQL["find_redrive"], parameters).fetchone()
             if row is not None:
                 return task_of(row)
-            again = pack_specs([rules.redrive_spec(dead)], self._ids, redrives=task)
+            spec = rules.redrive_spec(dead)
+            level = pack_levels([(spec.list, spec.name, spec.priority)])
+            cursor.execute(SQL["register_levels"], level)
+            again = pack_specs([spec], self._ids, redrives=task)
             row = cursor.execute(SQL["enqueue"], again).fetchone()
             assert row is not None
             return task_of(row, 1)

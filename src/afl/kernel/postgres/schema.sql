@@ -162,6 +162,31 @@ create index task_rotation on afl.task (closed_at) where state = 'closed' and de
 create index task_dead on afl.task (id) where dead;
 create unique index task_redrives on afl.task (redrives) where redrives is not null;
 
+-- Every list, short name and priority that a task was ever made with, noted before the task is: a
+-- claim need not ask the tasks themselves which priorities there are. Rows are never removed.
+create table afl.claim_level (
+    list       text not null,
+    short_name text not null,
+    priority   integer not null,
+    primary key (list, short_name, priority)
+);
+
+-- From where on the claims of a level look: before (run_at, id) there was nothing ready, so what was
+-- left there by tasks that are done need not be walked through. The newest note counts; it is a new
+-- row and not a changed one, because the newest is found at once even if nothing old can be removed.
+create table afl.claim_floor (
+    list       text not null,
+    short_name text not null,
+    priority   integer not null,
+    number     bigint not null generated always as identity,
+    run_at     timestamptz not null,
+    id         uuid not null,
+    noted_at   timestamptz not null,
+    -- when to look below again, at the earliest
+    look_at    timestamptz not null,
+    primary key (list, short_name, priority, number)
+);
+
 -- Who holds a lane. A free lane has no row.
 create table afl.lane (
     tenant text not null,
@@ -841,63 +866,202 @@ begin
         returning k, case when k.committed_fence is not null then afl.untaken_v1(k.id) end;
 end $$;
 
--- Takes ready tasks of several lists or short names: the first of them all are found in portions
--- that grow, each after the one before, until enough of them are not in the hands of others.
+-- Keeps the floor of a level. With p_move it goes to the first task that is ready, by whatever name
+-- and in whoever's hands, but not as far as the present: what is being written may carry a time
+-- that is half a second old. What took longer to write comes in below the floor; so one claim at a
+-- time looks there, and answers with the first that it finds, to which the floor goes back.
+--
+-- A look walks through all that was ever ready and could not be cleaned up, which takes no time, or
+-- long. After a long one there is a rest, four seconds more while claims get all that they want.
+create function afl.tend_level_v1(
+    p_list text, p_short text, p_priority int, p_floor timestamptz, p_floor_id uuid,
+    p_noted timestamptz, p_look timestamptz, p_move boolean, p_missing boolean, p_now timestamptz,
+    out below timestamptz, out below_id uuid
+) language plpgsql as $$
+declare
+    v_nil constant uuid := '00000000-0000-0000-0000-000000000000';
+    v_long constant interval := '1 ms';
+    v_top timestamptz := p_now - interval '0.5 s';
+    v_floor timestamptz := p_floor;
+    v_floor_id uuid := p_floor_id;
+    v_look timestamptz := p_look;
+    v_began timestamptz := clock_timestamp();
+    v_took interval;
+begin
+    -- nobody waits for another, and nobody relies on one whose transaction does not end
+    if not pg_try_advisory_xact_lock(
+            hashtextextended(concat_ws(' ', 'afl level', p_priority, p_list, p_short), 0))
+        and p_noted > p_now - interval '3 s'
+    then
+        return;
+    end if;
+    if p_floor > '-infinity'
+        and p_look <= (case when p_missing then p_now else p_now - interval '4 s' end)
+    then
+        select k.run_at, k.id into below, below_id from afl.task k
+        where k.state = 'ready' and k.list = p_list and k.short_name = p_short
+          and k.priority = p_priority and (k.run_at, k.id) < (p_floor, p_floor_id)
+        order by k.run_at, k.id limit 1;
+        v_took := clock_timestamp() - v_began;
+        if v_took > v_long then
+            v_look := p_now + greatest(interval '1 s', v_took * 20);
+        end if;
+    end if;
+    if below is not null then
+        v_floor := below;
+        v_floor_id := below_id;
+    elsif p_move then
+        select k.run_at, k.id into v_floor, v_floor_id from afl.task k
+        where k.state = 'ready' and k.list = p_list and k.short_name = p_short
+          and k.priority = p_priority and (k.run_at, k.id) >= (p_floor, p_floor_id)
+          and k.run_at < v_top
+        order by k.run_at, k.id limit 1;
+        if not found then
+            v_floor := greatest(p_floor, v_top);
+            v_floor_id := case when p_floor < v_top then v_nil else p_floor_id end;
+        end if;
+    elsif v_look = p_look then
+        return;
+    end if;
+    -- a clock that stands still, or that a test sets back, would make a rest endless
+    if coalesce(current_setting('afl.test_clock', true), '') = '' then
+        insert into afl.claim_floor (list, short_name, priority, run_at, id, noted_at, look_at)
+        values (p_list, p_short, p_priority, v_floor, v_floor_id, p_now, v_look);
+    end if;
+end $$;
+
+-- The level with the highest priority below another, for one list and short name, and its floor. A
+-- note that is newer than the present was made by a clock that has been set back since.
+create function afl.level_below_v1(
+    p_list text, p_short text, p_priority bigint, p_now timestamptz
+) returns table (
+    priority int, run_at timestamptz, id uuid, noted_at timestamptz, look_at timestamptz
+) language sql stable as $$
+    select l.priority, coalesce(f.run_at, '-infinity'),
+           coalesce(f.id, '00000000-0000-0000-0000-000000000000'),
+           coalesce(f.noted_at, '-infinity'), coalesce(f.look_at, '-infinity')
+    from afl.claim_level l
+    left join lateral (
+        select o.run_at, o.id, o.noted_at, o.look_at from afl.claim_floor o
+        where o.list = l.list and o.short_name = l.short_name and o.priority = l.priority
+        order by o.number desc limit 1
+    ) as f on f.noted_at <= p_now
+    where l.list = p_list and l.short_name = p_short and l.priority < p_priority
+    order by l.priority desc limit 1
+$$;
+
+-- Takes ready tasks of several lists or short names, one priority after the other: the first of all
+-- levels that have it are found in portions that grow, each after the one before, until enough of
+-- them are not in the hands of others.
 create function afl.take_among_v1(
     p_worker text, p_names text[], p_lists text[], p_shorts text[], p_n int, p_token text,
     p_now timestamptz
 ) returns table (t afl.task, replies json) language plpgsql as $$
 declare
+    v_nil constant uuid := '00000000-0000-0000-0000-000000000000';
+    r record;
     v_missing int := p_n;
-    v_want int := p_n + 16;
+    v_want int;
     v_found uuid[];
     v_ids uuid[];
-    v_priority int := 2147483647;
-    v_run_at timestamptz := '-infinity';
-    v_id uuid := '00000000-0000-0000-0000-000000000000';
+    v_lists text[];
+    v_shorts text[];
+    v_floors timestamptz[];
+    v_floor_ids uuid[];
+    v_starts timestamptz[];
+    v_start_ids uuid[];
+    v_run_at timestamptz;
+    v_id uuid;
+    v_below boolean;
+    v_began timestamptz;
 begin
-    while v_missing > 0 loop
-        v_found := array(
-            select k.id
-            from unnest(p_lists) as l(list) cross join unnest(p_shorts) as s(short)
-            cross join lateral (
-                with recursive p as (
-                    (select x.priority from afl.task x
-                     where x.state = 'ready' and x.list = l.list and x.short_name = s.short
-                       and x.priority <= v_priority
-                     order by x.priority desc limit 1)
-                    union all
-                    select (select x.priority from afl.task x
-                            where x.state = 'ready' and x.list = l.list and x.short_name = s.short
-                              and x.priority < p.priority
-                            order by x.priority desc limit 1)
-                    from p where p.priority is not null
-                )
-                select p.priority from p where p.priority is not null
-            ) as p
-            cross join lateral (
-                select x.id, x.priority, x.run_at from afl.task x
-                where x.state = 'ready' and x.list = l.list and x.short_name = s.short
-                  and x.priority = p.priority and x.run_at <= p_now
-                  and x.run_at >= case when p.priority < v_priority then '-infinity'::timestamptz
-                                       else v_run_at end
-                  and (p.priority < v_priority or (x.run_at, x.id) > (v_run_at, v_id))
-                  and (x.short_name = any(p_names) or x.name = any(p_names))
-                order by x.run_at, x.id limit v_want
-            ) as k
-            order by k.priority desc, k.run_at, k.id limit v_want);
-        exit when cardinality(v_found) = 0;
-        v_ids := array(
-            select k.id from afl.task k
-            where k.id = any(v_found) and case when k.state = 'ready' then k.run_at <= p_now end
-            order by k.priority desc, k.run_at, k.id limit v_missing
-            for update of k skip locked);
-        return query select r.t, r.replies from afl.run_v1(v_ids, p_worker, p_token) as r;
-        v_missing := v_missing - cardinality(v_ids);
-        exit when cardinality(v_found) < v_want;
-        select k.priority, k.run_at, k.id into v_priority, v_run_at, v_id from afl.task k
-        where k.id = v_found[v_want];
-        v_want := v_want * 4;
+    for r in
+        select l.priority, array_agg(l.list) as lists, array_agg(l.short_name) as shorts,
+               array_agg(coalesce(f.run_at, '-infinity')) as floors,
+               array_agg(coalesce(f.id, v_nil)) as floor_ids,
+               array_agg(coalesce(f.noted_at, '-infinity')) as noted,
+               array_agg(coalesce(f.look_at, '-infinity')) as looks
+        from afl.claim_level l
+        left join lateral (
+            select o.run_at, o.id, o.noted_at, o.look_at from afl.claim_floor o
+            where o.list = l.list and o.short_name = l.short_name and o.priority = l.priority
+            order by o.number desc limit 1
+        ) as f on f.noted_at <= p_now
+        where l.list = any(p_lists) and l.short_name = any(p_shorts)
+        group by l.priority order by l.priority desc
+    loop
+        v_floors := r.floors;
+        v_floor_ids := r.floor_ids;
+        v_below := false;
+        loop
+            v_starts := v_floors;
+            v_start_ids := v_floor_ids;
+            v_id := v_nil;
+            v_want := v_missing + 16;
+            v_lists := '{}';
+            v_shorts := '{}';
+            v_began := clock_timestamp();
+            while v_missing > 0 loop
+                v_found := array(
+                    select k.id
+                    from unnest(r.lists, r.shorts, v_starts, v_start_ids)
+                        as l(list, short, run_at, id)
+                    cross join lateral (
+                        select x.id, x.run_at from afl.task x
+                        where x.state = 'ready' and x.list = l.list and x.short_name = l.short
+                          and x.priority = r.priority and x.run_at <= p_now
+                          and (x.run_at, x.id) >= (l.run_at, l.id)
+                          and x.id <> v_id
+                          and (x.short_name = any(p_names) or x.name = any(p_names))
+                        order by x.run_at, x.id limit v_want
+                    ) as k
+                    order by k.run_at, k.id limit v_want);
+                exit when cardinality(v_found) = 0;
+                select coalesce(array_agg(o.id), '{}'), v_lists || array_agg(o.list),
+                       v_shorts || array_agg(o.short_name)
+                into v_ids, v_lists, v_shorts
+                from (
+                    select k.id, k.list, k.short_name from afl.task k
+                    where k.id = any(v_found)
+                      and case when k.state = 'ready' then k.run_at <= p_now end
+                    order by k.run_at, k.id limit v_missing
+                    for update of k skip locked
+                ) as o;
+                return query select o.t, o.replies from afl.run_v1(v_ids, p_worker, p_token) as o;
+                v_missing := v_missing - cardinality(v_ids);
+                exit when cardinality(v_found) < v_want;
+                select k.run_at, k.id into v_run_at, v_id from afl.task k
+                where k.id = v_found[v_want];
+                select array_agg(case when l.later then l.run_at else v_run_at end),
+                       array_agg(case when l.later then l.id else v_id end)
+                into v_starts, v_start_ids
+                from (
+                    select l.*, (l.run_at, l.id) > (v_run_at, v_id) as later
+                    from unnest(v_floors, v_floor_ids) with ordinality as l(run_at, id, n)
+                    order by l.n
+                ) as l;
+                v_want := v_want * 4;
+            end loop;
+            exit when v_below;
+            select array_agg(coalesce(b.below, x.run_at) order by x.n),
+                   array_agg(coalesce(b.below_id, x.id) order by x.n),
+                   count(b.below) > 0
+            into v_floors, v_floor_ids, v_below
+            from (
+                select l.*, l.noted <= p_now - interval '0.5 s'
+                           and (clock_timestamp() - v_began > interval '1 ms'
+                                or (l.list, l.short) in (select * from unnest(v_lists, v_shorts)))
+                           as move
+                from unnest(r.lists, r.shorts, v_floors, v_floor_ids, r.noted, r.looks)
+                    with ordinality as l(list, short, run_at, id, noted, look, n)
+            ) as x
+            left join lateral afl.tend_level_v1(
+                x.list, x.short, r.priority, x.run_at, x.id, x.noted, x.look, x.move,
+                v_missing > 0, p_now
+            ) as b on x.move or (v_missing > 0 and x.run_at > '-infinity' and x.look <= p_now);
+            exit when v_missing <= 0 or not v_below;
+        end loop;
+        exit when v_missing <= 0;
     end loop;
 end $$;
 
@@ -920,7 +1084,13 @@ declare
     v_short text := split_part(p_names[1], '.', -1);
     v_missing int := p_n;
     v_count int;
-    v_priority int;
+    v_priority bigint := 2147483648;
+    v_floor timestamptz;
+    v_floor_id uuid;
+    v_noted timestamptz;
+    v_look timestamptz;
+    v_began timestamptz;
+    v_move boolean;
     v_ids uuid[];
     v_id uuid;
     v_run text;
@@ -981,11 +1151,10 @@ begin
             return;
         end if;
     end if;
-    select (select k.priority from afl.task k
-            where k.state = 'ready' and k.list = v_list and k.short_name = v_short
-            order by k.priority desc limit 1)
-    into v_priority
+    select l.priority, l.run_at, l.id, l.noted_at, l.look_at
+    into v_priority, v_floor, v_floor_id, v_noted, v_look
     from afl.worker w
+    left join lateral afl.level_below_v1(v_list, v_short, v_priority, v_now) as l on true
     where w.id = p_worker and w.expires_at > v_now and w.state in ('startup', 'running');
     if not found or p_n <= 0 then
         return;
@@ -999,6 +1168,7 @@ begin
     -- straight along the index, one priority after the other, so that a backlog that others serve
     -- or that is not due costs nothing; one alone takes less to begin with
     while v_priority is not null loop
+        v_began := clock_timestamp();
         if p_n = 1 then
             update afl.task k set
                 state = 'running', fence = nextval('afl.fence'), worker = p_worker,
@@ -1007,35 +1177,48 @@ begin
             where k.id = (
                 select o.id from afl.task o
                 where o.state = 'ready' and o.list = v_list and o.short_name = v_short
-                  and o.priority = v_priority and o.run_at <= v_now
+                  and o.priority = v_priority and (o.run_at, o.id) >= (v_floor, v_floor_id)
+                  and o.run_at <= v_now
                   and (o.short_name = p_names[1] or o.name = p_names[1])
                 order by o.run_at, o.id limit 1
                 for update of o skip locked)
             returning k.* into t;
+            v_count := 0;
             if found then
                 -- who has never committed has called nobody
                 replies := case when t.committed_fence is not null then afl.untaken_v1(t.id) end;
                 return next;
-                return;
+                v_count := 1;
             end if;
         else
             v_ids := array(
                 select k.id from afl.task k
                 where k.state = 'ready' and k.list = v_list and k.short_name = v_short
-                  and k.priority = v_priority and k.run_at <= v_now
+                  and k.priority = v_priority and (k.run_at, k.id) >= (v_floor, v_floor_id)
+                  and k.run_at <= v_now
                   and (k.short_name = p_names[1] or k.name = p_names[1])
                 order by k.run_at, k.id limit v_missing
                 for update of k skip locked);
             return query select v_now, null::timestamptz[], r.t, r.replies
                          from afl.run_v1(v_ids, p_worker, p_token) as r;
-            v_missing := v_missing - cardinality(v_ids);
-            exit when v_missing <= 0;
+            v_count := cardinality(v_ids);
         end if;
-        v_priority := (
-            select k.priority from afl.task k
-            where k.state = 'ready' and k.list = v_list and k.short_name = v_short
-              and k.priority < v_priority
-            order by k.priority desc limit 1);
+        v_missing := v_missing - v_count;
+        v_move := v_noted <= v_now - interval '0.5 s'
+            and (v_count > 0 or clock_timestamp() - v_began > interval '1 ms');
+        if v_move or (v_missing > 0 and v_floor > '-infinity' and v_look <= v_now) then
+            select b.below, b.below_id into v_floor, v_floor_id from afl.tend_level_v1(
+                v_list, v_short, v_priority::int, v_floor, v_floor_id, v_noted, v_look, v_move,
+                v_missing > 0, v_now) as b;
+            -- from there on, once more
+            v_noted := 'infinity';
+            v_look := 'infinity';
+            continue when v_missing > 0 and v_floor is not null;
+        end if;
+        exit when v_missing <= 0;
+        select l.priority, l.run_at, l.id, l.noted_at, l.look_at
+        into v_priority, v_floor, v_floor_id, v_noted, v_look
+        from afl.level_below_v1(v_list, v_short, v_priority, v_now) as l;
     end loop;
 end $$;
 
@@ -1378,6 +1561,46 @@ begin
     end loop;
 end $$;
 
+-- Whether a worker still holds what a token took.
+create function afl.holds_v1(p_worker text, p_token text) returns boolean
+language plpgsql stable as $$
+begin
+    return exists (select from afl.task k where k.worker = p_worker and k.state = 'running'
+                   and k.claim_token = p_token);
+end $$;
+
+-- In which round each commit is taken; p_own are the tasks that the fences hold. All at once if they
+-- cannot touch each other; callees first, then their callers, if they come in this order and nobody
+-- is both. Null for one by one: lanes are in play, a fence comes twice, or it is more involved.
+create function afl.rounds_v1(p_fences bigint[], p_own uuid[], p_lanes boolean) returns int[]
+language plpgsql as $$
+declare
+    v_count int := cardinality(p_fences);
+    v_round int[];
+    v_tangled boolean;
+begin
+    if v_count < 2 then
+        return array_fill(1, array[v_count]);
+    elsif p_lanes or v_count <> (select count(distinct f) from unnest(p_fences) as f) then
+        return null;
+    elsif not exists (select from afl.task k where k.id = any(p_own) and k.caller = any(p_own)) then
+        return array_fill(1, array[v_count]);
+    end if;
+    -- what was taken before has no task here, and does nothing in either round
+    select array_agg(case when c.at is null then 2 else 1 end order by f.n),
+           bool_or(c.at < f.n or (c.at is not null and c.caller = any(p_own)))
+    into v_round, v_tangled
+    from unnest(p_fences) with ordinality as f(fence, n)
+    left join lateral (
+        select o.caller from afl.task o where o.fence = f.fence limit 1
+    ) as k on true
+    left join lateral (
+        select o.caller, array_position(p_fences, o.fence) as at from afl.task o
+        where o.id = k.caller limit 1
+    ) as c on true;
+    return case when v_tangled is not true then v_round end;
+end $$;
+
 -- One step of work each; all of them or nothing. With p_claim, the worker also takes what is ready,
 -- in rows at 0, up to p_n together with the eager callees.
 create function afl.commit_v1(
@@ -1398,9 +1621,11 @@ declare
     v_own uuid[];
     v_lanes boolean;
     v_stopping boolean;
-    v_rounds int;
     v_ids uuid[];
     v_repeated boolean[];
+    -- in which round each commit is taken, null for one by one, and how many rounds there are
+    v_round int[];
+    v_rounds int;
     -- in a round, what stands for "not now" is treated as if it had been taken before
     v_done boolean[];
     v_made int := 0;
@@ -1430,20 +1655,30 @@ begin
         v_free := p_n;
         v_eager := case when p_call_at is not null then p_n else 0 end;
     end if;
-    -- steps that may touch each other are taken one after the other, all others at once
-    v_rounds := case when v_count = 0 then 0 when v_count > 1 and (
-        v_lanes or v_count <> (select count(distinct f) from unnest(p_fences) as f)
-        or exists (select from afl.task k where k.id = any(v_own) and k.caller = any(v_own))
-    ) then v_count else 1 end;
-    -- who may start is known only when the steps have settled, if lanes or a token are in play
-    v_at_birth := v_rounds = 1 and not v_lanes and v_stopping is not true
-        and not (p_claim and p_token is not null);
+    v_round := afl.rounds_v1(p_fences, v_own, v_lanes);
+    v_rounds := case when v_round is null then v_count when v_count = 0 then 0
+                     when 1 = all(v_round) then 1 else 2 end;
+    if p_claim and p_token is not null then
+        v_held := afl.holds_v1(p_worker, p_token);
+    end if;
+    -- who may start is known only when the steps have settled, if lanes, the end of a caller or what
+    -- a token has taken before are in play, or if there are calls in more than one round
+    v_at_birth := not v_lanes and v_stopping is not true and not v_held and v_round is not null
+        and (v_rounds < 2 or p_call_at is null
+             or not exists (select from unnest(p_call_at) as a(at)
+                            where v_round[a.at] <> v_round[p_call_at[1]]));
     for i in 1 .. v_rounds loop
-        if v_rounds = 1 then
-            select f.ids, f.repeated into v_ids, v_repeated
-            from afl.find_commits_v1(p_fences, p_numbers) as f;
+        if v_round is not null then
+            if i = 1 then
+                select f.ids, f.repeated into v_ids, v_repeated
+                from afl.find_commits_v1(p_fences, p_numbers) as f;
+            end if;
             v_done := v_repeated;
-            exit when true = all(v_done);
+            if v_rounds = 2 then
+                v_done := array(select v_repeated[n] or v_round[n] <> i
+                                from generate_series(1, v_count) as n);
+            end if;
+            continue when true = all(v_done);
         else
             select v_ids || f.ids, v_repeated || f.repeated into v_ids, v_repeated
             from afl.find_commits_v1(p_fences[i:i], p_numbers[i:i]) as f;
@@ -1467,10 +1702,8 @@ begin
             v_ids, v_done, p_fences, p_thens, p_outcomes, p_results, p_errors, p_permanents,
             p_cards, v_stopping, v_lanes, v_now);
     end loop;
-    if p_claim and p_token is not null then
-        v_held := exists (select from afl.task k where k.worker = p_worker and k.state = 'running'
-                          and k.claim_token = p_token);
-    end if;
+    -- what the steps have let go of is not held any more
+    v_held := v_held and afl.holds_v1(p_worker, p_token);
     if v_held then
         v_free := 0;
         v_eager := 0;
@@ -1667,6 +1900,44 @@ begin
     end if;
     perform afl.pass_lane_v1(p_tenant, p_lane, afl.now());
     return 'lanes_promoted';
+end $$;
+
+-- Registers levels in which something is ready and which nobody has registered, as after a change by
+-- hand, and removes notes that newer ones have replaced. Answers how many levels were missing.
+create function afl.mend_levels_v1() returns int
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_list text := '';
+    v_short text := '';
+    v_priority int;
+    v_made int := 0;
+begin
+    -- from level to level along the index, without reading what is inside them
+    loop
+        select k.list, k.short_name, k.priority into v_list, v_short, v_priority from afl.task k
+        where k.state = 'ready' and (k.list, k.short_name) > (v_list, v_short)
+        order by k.list, k.short_name, k.priority desc limit 1;
+        exit when not found;
+        while v_priority is not null loop
+            insert into afl.claim_level (list, short_name, priority)
+            values (v_list, v_short, v_priority) on conflict do nothing;
+            v_made := v_made + found::int;
+            v_priority := (
+                select k.priority from afl.task k
+                where k.state = 'ready' and k.list = v_list and k.short_name = v_short
+                  and k.priority < v_priority
+                order by k.priority desc limit 1);
+        end loop;
+    end loop;
+    delete from afl.claim_floor f using afl.claim_level l
+    where f.list = l.list and f.short_name = l.short_name and f.priority = l.priority
+      and f.number < (
+          select o.number from afl.claim_floor o
+          where o.list = l.list and o.short_name = l.short_name and o.priority = l.priority
+          order by o.number desc limit 1);
+    return v_made;
 end $$;
 
 -- The tasks of a run. A task without a run has started one, which has the name of its id.

@@ -38,10 +38,14 @@ def parse(text: str) -> Iterator[tuple[str, str]]:
 
 def hot(name: str) -> Hot:
     """The named statement with numbered parameters."""
-    text = SQL[name].decode()
+    return numbered(name, SQL[name].decode())
+
+
+def numbered(name: str, text: str) -> Hot:
+    """A statement with numbered parameters. Each has to be cast to its type in the text."""
     parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
-    numbered = _PARAMETER.sub(lambda match: f"${parameters.index(match[1]) + 1}", text)
-    return Hot(f"afl_{name}".encode(), numbered.encode(), parameters)
+    query = _PARAMETER.sub(lambda match: f"${parameters.index(match[1]) + 1}", text)
+    return Hot(f"afl_{name}".encode(), query.encode(), parameters)
 
 
 def _load() -> Mapping[str, bytes]:

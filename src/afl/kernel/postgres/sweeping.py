@@ -72,6 +72,7 @@ class PostgresSweep(Core):
     """See `port.TaskQueue.sweep`."""
 
     def sweep(self, limit: int = 100) -> Swept:
+        self._levels.mend()
         self._row("forget_orphans", {})
         counts = Counter(mended for kind in KINDS for mended in self._mend(kind, limit))
         return Swept(**counts)

@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from operator import attrgetter
 
-from psycopg import Cursor
-
 from afl.base.ids import IdSource
 from afl.kernel.errors import BadRequest
 from afl.kernel.model import (
@@ -30,14 +28,14 @@ from afl.kernel.model import (
 )
 from afl.kernel.port import Writes
 from afl.kernel.postgres.core import Core, known_call, known_task
-from afl.kernel.postgres.database import Database, NotPlain, PostgresTransaction, Row
+from afl.kernel.postgres.database import Database, NotPlain, PostgresTransaction, Row, Sent
 from afl.kernel.postgres.packing import array, json_text, pack_commits, pack_request, pack_specs
 from afl.kernel.postgres.plain import Ended, Ending, Hands, alike, pack_endings
 from afl.kernel.postgres.rows import claim_of, fences_of, is_id, task_of, utc
-from afl.kernel.postgres.statements import SQL, hot
+from afl.kernel.postgres.statements import hot
 from afl.kernel.requests import MAX_DURATION, check_commit, check_reply, check_spec
 
-_ENQUEUE, _COMMIT = SQL["enqueue"], SQL["commit"]
+_ENQUEUE, _COMMIT = hot("enqueue"), hot("commit")
 _ENQUEUE_PLAIN, _FINISH = hot("enqueue_plain"), hot("finish")
 _CLAIM, _TAKE_TASK = hot("claim"), hot("take_task")
 #: No task has this id.
@@ -57,18 +55,13 @@ class PostgresTasks(Core):
             if spec is not last:
                 check_spec(spec)
                 last = spec
+        self._levels.register(specs)
         if specs and writes is None and (made := alike(specs, self._ids)) is not None:
             return made.tasks(self._database.call(_ENQUEUE_PLAIN, made.parameters())[0][0])
         places, distinct = _distinct(specs)
         parameters = pack_specs(distinct, self._ids) if distinct else None
 
-        def work(cursor: Cursor[Row]) -> list[Row]:
-            rows = [] if parameters is None else cursor.execute(_ENQUEUE, parameters).fetchall()
-            if writes is not None and not (rows and all(row[0] for row in rows)):
-                writes(PostgresTransaction(cursor))
-            return rows
-
-        rows = self._database.run(work, transaction=writes is not None)
+        rows = self._with_writes((_ENQUEUE, parameters) if parameters else None, writes, 0)
         tasks = [task_of(row, 1) for row in rows]
         return [tasks[place] for place in places]
 
@@ -132,17 +125,11 @@ class PostgresTasks(Core):
             check_commit(commit)
             if not all(map(is_id, commit.applied)):
                 raise BadRequest("`applied` names a call that the task never made")
+        self._levels.register(call.task for commit in commits for call in commit.calls)
         call_ids = [CallId(self._ids.new_id()) for commit in commits for _ in commit.calls]
         parameters = pack_commits(commits, call_ids, self._ids, request, claim=claim)
-        count = len(commits)
 
-        def work(cursor: Cursor[Row]) -> list[Row]:
-            rows = cursor.execute(_COMMIT, parameters).fetchall()
-            if writes is not None and not (count and all(row[1] for row in rows[:count])):
-                writes(PostgresTransaction(cursor))
-            return rows
-
-        rows = self._database.run(work, transaction=writes is not None)
+        rows = self._with_writes((_COMMIT, parameters), writes, 1, len(commits))
         return _committed(commits, call_ids, rows)
 
     def _finish(
@@ -165,8 +152,31 @@ class PostgresTasks(Core):
 
     def _only_writes(self, writes: Writes | None) -> list[Committed]:
         if writes is not None:
-            self._database.run(lambda cursor: writes(PostgresTransaction(cursor)), transaction=True)
+            self._database.transact(writes)
         return []
+
+    def _with_writes(
+        self, statement: Sent | None, writes: Writes | None, known: int, count: int | None = None
+    ) -> list[Row]:
+        """The rows of a statement, with a caller's own writes in its transaction.
+
+        Each of the first rows, or of all, tells in this column whether what was asked for was known
+        before. If all was, the writes are not run.
+        """
+        if writes is None:
+            return self._database.call(*statement) if statement else []
+
+        def work(transaction: PostgresTransaction) -> None:
+            rows: list[Row] = []
+            if statement is not None:
+                transaction.send(*statement)
+                (rows,) = transaction.flush()
+            asked = rows[:count]
+            if not (asked and all(row[known] for row in asked)):
+                writes(transaction)
+
+        answers = self._database.transact(work)
+        return answers[0] if statement else []
 
     def extend(self, fence: Fence, by: timedelta) -> datetime | None:
         if not timedelta(0) < by <= MAX_DURATION:

@@ -56,7 +56,8 @@ class BlockExecutionBeginHandler(StateHandler):
         return self.step.object_type in (ObjectType.AND_WHEN, ObjectType.AND_CATCH)
 
     def _wait_for_needs(self) -> str | None:
-        """Counts the needs of the clause or catch that are missing; answers one that failed."""
+        """Counts the needs of the clause or catch that are missing; if none is, answers the first
+        of them that failed."""
         step, context = self.step, self.context
         needs = context.plan.needs(step.statement_id)
         if not needs or _is_iteration(context, step):
@@ -65,16 +66,16 @@ class BlockExecutionBeginHandler(StateHandler):
         paths = [place.path(need) for need in needs]
         context.require(paths)
         missing = 0
-        for path in paths:
+        step.frame["waits"] = {}
+        for number, path in enumerate(paths):
             row = context.find(path)
             if row is None or not row.is_terminal:
                 missing += 1
                 context.wait(path, step.path)
             elif not row.is_complete:
-                return row.skipped_because or path
+                note_cause(step, CLAUSE, number, row)
         step.frame["needs"] = missing
-        step.frame["waits"] = {}
-        return None
+        return None if missing else cause_of(step, CLAUSE)
 
     def _begin_statements(self) -> None:
         step, context = self.step, self.context
@@ -86,17 +87,15 @@ class BlockExecutionBeginHandler(StateHandler):
         waits: dict[str, Json] = {}
         step.frame.update(left=len(block.statements), waits=waits)
         for statement in block.statements:
-            missing, because = len(statement.inner), None
+            missing = len(statement.inner)
             for need in statement.outer:
                 row = context.find(outer[need])
                 if row is None or not row.is_terminal:
                     missing += 1
                     context.wait(outer[need], step.path)
                 elif not row.is_complete:
-                    because = row.skipped_because or row.path
-            if because is not None:
-                skip(context, step, statement, because)
-            elif missing:
+                    note_cause(step, statement.name, statement.node.needs.index(need), row)
+            if missing:
                 waits[statement.name] = missing
             else:
                 start(context, step, statement)
@@ -173,9 +172,30 @@ def ended_as_parts(handler: StateHandler) -> StateChangeResult:
     return handler.transition()
 
 
+#: Under which a clause keeps why it is skipped; its statements do so under their names.
+CLAUSE = ""
+
+
+def note_cause(block: StepDefinition, name: str, number: int, need: StepDefinition) -> None:
+    """Keeps that a need has failed. Of several, the one that is written first counts, whichever
+    came first: so the outcome of a run does not depend on who was faster."""
+    causes = block.frame.setdefault("causes", {})
+    assert isinstance(causes, dict)
+    known = causes.get(name)
+    if not isinstance(known, list) or int(str(known[0])) > number:
+        causes[name] = [number, need.skipped_because or need.path]
+
+
+def cause_of(block: StepDefinition, name: str) -> str | None:
+    """The failed step because of which a statement, or the clause itself, never runs."""
+    causes = block.frame.get("causes")
+    known = causes.get(name) if isinstance(causes, dict) else None
+    return str(known[1]) if isinstance(known, list) else None
+
+
 def start(context: ExecutionContext, block: StepDefinition, statement: Statement) -> None:
-    """Makes the step of a statement that has all it needs."""
-    halted = halted_by(context, block)
+    """Makes the step of a statement whose needs have ended, or skips it if one of them failed."""
+    halted = cause_of(block, statement.name) or halted_by(context, block)
     if halted is not None:
         skip(context, block, statement, halted)
         return
@@ -303,15 +323,16 @@ def fails_fast(context: ExecutionContext, activation: str) -> bool:
 
 def _items(context: ExecutionContext, step: StepDefinition, place: Place) -> list[Json]:
     """The list that a foreach goes over. It is computed from what can no longer change."""
-    items = context.memory.items.get(step.path)
-    if items is None:
+
+    def compute() -> list[Json]:
         plan = context.plan.map(step.statement_id)
         assert plan is not None
         value = plan.iterable(place)
         if not isinstance(value, list):
             raise EvaluationError(f"a foreach needs a list, and `{step.statement_id}` has none")
-        items = context.memory.items[step.path] = value
-    return items
+        return value
+
+    return context.items(step.path, compute)
 
 
 def _is_iteration(context: ExecutionContext, step: StepDefinition) -> bool:

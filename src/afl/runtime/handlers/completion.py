@@ -18,7 +18,7 @@ from afl.runtime.states import ObjectType, StepState
 from afl.runtime.step import StepDefinition, join
 
 #: What a frame holds of parts that have failed, and that a catch takes the place of.
-_OF_PARTS = ("error", "error_at", "skipped", "halted")
+_OF_PARTS = ("error", "error_at", "skipped", "skipped_at", "halted")
 
 
 class EventTransmitHandler(StateHandler):

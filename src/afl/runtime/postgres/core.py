@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from psycopg import Cursor
-
 from afl.kernel.port import Transaction
 from afl.kernel.postgres.database import PostgresTransaction, Row
 from afl.kernel.postgres.store import PostgresStore
@@ -43,8 +41,8 @@ class PostgresCore(KernelQueue[PostgresStore]):
         self.close()
 
 
-def opened(transaction: Transaction) -> Cursor[Row]:
-    """The cursor of a transaction, which must be one of the PostgreSQL store."""
+def opened(transaction: Transaction) -> PostgresTransaction:
+    """The transaction, which must be one of the PostgreSQL store."""
     if not isinstance(transaction, PostgresTransaction):
         raise TypeError("the transaction is not one of the PostgreSQL store")
-    return transaction.cursor
+    return transaction

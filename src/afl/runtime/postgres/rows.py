@@ -78,7 +78,7 @@ def step_of(row: Sequence[Any]) -> StepDefinition:
     )
 
 
-def pack_run(run: Run) -> dict[str, object]:
+def pack_run(run: Run) -> dict[str, str | int | None]:
     """The parameters of `write_run`. The run is one that `run_in` has let pass."""
     fork = run.fork
     return {
@@ -104,7 +104,9 @@ def pack_run(run: Run) -> dict[str, object]:
     }
 
 
-def pack_changes(changes: Iterable[tuple[WorkflowId, IterationChanges]]) -> dict[str, object]:
+def pack_changes(
+    changes: Iterable[tuple[WorkflowId, IterationChanges]],
+) -> dict[str, str | int | None]:
     """The parameters of `write_changes`. Of a step that is named twice, the last counts."""
     steps: dict[tuple[str, str], StepDefinition] = {}
     waits: list[tuple[str, str, str]] = []

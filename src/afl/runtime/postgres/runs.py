@@ -11,10 +11,11 @@ from afl.kernel.postgres.rows import is_id
 from afl.runtime.entities import Run
 from afl.runtime.postgres.core import PostgresCore, opened
 from afl.runtime.postgres.rows import dumps, dumps_or_none, pack_run, run_of
-from afl.runtime.postgres.statements import SQL
+from afl.runtime.postgres.statements import SQL, hot
 from afl.runtime.run_values import map_in, run_in
 from afl.runtime.step import WorkflowId
 
+_WRITE_RUN, _START_RUN, _FINISH_RUN = hot("write_run"), hot("start_run"), hot("finish_run")
 #: About how many steps one transaction removes.
 _STEPS_PER_BATCH = 10_000
 
@@ -23,10 +24,10 @@ class PostgresRuns(PostgresCore):
     """See `persistence.Runs` for what each method promises."""
 
     def write_run(self, transaction: Transaction, run: Run) -> None:
-        opened(transaction).execute(SQL["write_run"], pack_run(run_in(run)))
+        opened(transaction).send(_WRITE_RUN, pack_run(run_in(run)))
 
     def start_run(self, transaction: Transaction, run: WorkflowId) -> None:
-        opened(transaction).execute(SQL["start_run"], {"run": run})
+        opened(transaction).send(_START_RUN, {"run": run})
 
     def finish_run(
         self,
@@ -42,7 +43,7 @@ class PostgresRuns(PostgresCore):
             "outputs": None if outputs is None else dumps(map_in(outputs, "the outputs")),
             "error": None if error is None else dumps(map_in(error, "the error")),
         }
-        opened(transaction).execute(SQL["finish_run"], parameters)
+        opened(transaction).send(_FINISH_RUN, parameters)
 
     def set_pause(self, run: WorkflowId, pause: bool) -> bool:
         return is_id(run) and self._row("set_pause", {"run": run, "pause": pause}) is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.resources import files
 
-from afl.kernel.postgres.statements import parse
+from afl.kernel.postgres.statements import Hot, numbered, parse
 from afl.runtime.postgres.rows import NO_STEP, RUN_COLUMNS, STEP_COLUMNS
 
 _COLUMNS = {"{run}": RUN_COLUMNS, "{step}": STEP_COLUMNS, "{no_step}": NO_STEP}
@@ -30,3 +30,8 @@ def _load() -> Mapping[str, bytes]:
 
 SQL: Mapping[str, bytes] = _load()
 """Every statement by its name."""
+
+
+def hot(name: str) -> Hot:
+    """The named statement as it is sent without waiting for it."""
+    return numbered(name, SQL[name].decode())

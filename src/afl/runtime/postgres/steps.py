@@ -11,10 +11,11 @@ from afl.kernel.postgres.rows import is_id
 from afl.runtime.persistence import IterationChanges, Loaded, LogLine, Needed
 from afl.runtime.postgres.core import PostgresCore, opened
 from afl.runtime.postgres.rows import pack_changes, step_of
-from afl.runtime.postgres.statements import SQL
+from afl.runtime.postgres.statements import SQL, hot
 from afl.runtime.step import StepDefinition, StepId, WorkflowId, split_step_id
 
-_WRITE, _LOAD, _LOAD_STEPS = SQL["write_changes"], SQL["load"], SQL["load_steps"]
+_WRITE = hot("write_changes")
+_LOAD, _LOAD_STEPS = SQL["load"], SQL["load_steps"]
 
 
 class PostgresSteps(PostgresCore):
@@ -29,7 +30,7 @@ class PostgresSteps(PostgresCore):
         self, transaction: Transaction, changes: Iterable[tuple[WorkflowId, IterationChanges]]
     ) -> None:
         """`write_changes` for several runs, in one statement."""
-        opened(transaction).execute(_WRITE, pack_changes(changes))
+        opened(transaction).send(_WRITE, pack_changes(changes))
 
     def load(self, run: WorkflowId, needed: Needed) -> Loaded:
         if not is_id(run):

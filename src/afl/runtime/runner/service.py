@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from types import FrameType
-from typing import Any
 
 from afl.base.system import SystemIds
-from afl.ir import model as ir
 from afl.kernel.doorbell import Doorbell
 from afl.kernel.model import Json, WorkerId
 from afl.kernel.waiting import PollPolicy
@@ -27,8 +25,8 @@ from afl.runtime.runner.status_server import (
     json_answer,
     metrics_answer,
 )
-from afl.runtime.step import WorkflowId
 from afl.runtime.worker import Worker, WorkerConfig
+from afl.runtime.working.programs import WorkflowAst, make_ready
 
 _FIRST_POLL_SECONDS = 0.1
 
@@ -101,13 +99,9 @@ class RunnerService:
         """Whether it serves by then."""
         return self._ready.wait(timeout_seconds)
 
-    def cache_workflow_ast(self, workflow_id: str, ast: ir.Program | str | dict[str, Any]) -> None:
-        """Makes sure that the program of a run is stored, and ready when the run goes on."""
-        if isinstance(ast, ir.Program | str):
-            self._evaluator.plans.add(ast)
-        run = self._persistence.get_run(WorkflowId(workflow_id))
-        if run is not None:
-            self._evaluator.plans.get(run.program)
+    def cache_workflow_ast(self, workflow_id: str, ast: WorkflowAst) -> None:
+        """Makes the program of a run ready, so that the run goes on without a lookup."""
+        make_ready(self._evaluator, workflow_id, ast)
 
     # Its life
 

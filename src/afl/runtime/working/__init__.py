@@ -6,6 +6,7 @@
     scripts     the handler that runs scripts, in processes of their own
     parts       what is committed together or not at all
     flows       runs in hand: turns, and staying while the callees run
+    refusals    what is done when the store refuses a part
     dispatcher  the cycle: take in what has ended, commit it, claim the next, start it
     loops       work that is done again and again beside that: renewing, sweeping, listening
     counters    what can be told about all of it

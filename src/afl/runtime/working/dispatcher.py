@@ -16,13 +16,16 @@ from afl.base.ids import IdSource
 from afl.kernel import rules
 from afl.kernel.errors import StoreUnavailable
 from afl.kernel.model import (
+    CallId,
     Claim,
     ClaimRequest,
     Close,
     Commit,
     Committed,
     Fence,
+    State,
     Suspend,
+    Task,
     TaskId,
 )
 from afl.runtime.calls import EXECUTE, SIGNALS, TIMERS
@@ -38,6 +41,7 @@ from afl.runtime.working.outcomes import (
     close_of_error,
     close_of_timeout,
     facet_of,
+    is_irreversible,
     run_of,
 )
 from afl.runtime.working.parts import Committer, Part
@@ -79,14 +83,17 @@ class Dispatcher:
         self._ended: deque[tuple[Held, Close | Suspend]] = deque()
         #: a transaction whose answer was lost
         self._again: tuple[list[Part], ClaimRequest | None] | None = None
+        #: runs that may go on, by the id of their flow or by the call that has made it
         self._to_follow: dict[TaskId, None] = {}
+        self._called: deque[CallId] = deque()
         self._to_ring: set[str] = set()
         self._look = True
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is in hand or on its way."""
-        return not (self._running or self._ended or self._again or len(self._flows))
+        on_its_way = self._ended or self._again or self._to_follow or self._called
+        return not (self._running or on_its_way or len(self._flows))
 
     def look(self) -> None:
         """Has the next cycle claim, even if there is nothing to commit."""
@@ -106,29 +113,39 @@ class Dispatcher:
                 return True
 
     def cycle(self) -> bool:
-        """One transaction, if there is anything to do; tells whether there was."""
+        """One transaction, if there is anything to do, and what follows from it; tells whether
+        there was something."""
         self._expire()
         parts, request = self._again or self._prepare()
-        if not parts and (request is None or not self._look):
-            return False
-        self._again = (parts, request)
-        self._look = False
-        claims = self._commit(parts, request)
-        self._again = None
-        if request is not None and len(claims) >= request.n:
-            self._look = True
-            self._to_ring.update(self._served.lists)
+        claims: list[Claim] = []
+        if parts or (request is not None and self._look):
+            self._again = (parts, request)
+            self._look = False
+            claims = self._commit(parts, request)
+            self._again = None
+            if request is not None and len(claims) >= request.n:
+                self._look = True
+                self._to_ring.update(self._served.lists)
+            self._tell()
+        self._flows.note_canceled()
         self._follow()
-        self._tell()
         return bool(parts or claims)
 
     def hand_back(self) -> None:
-        """Gives everything back to the store, to be done by others."""
+        """Gives everything back to the store, to be done by others.
+
+        What cannot be taken back, and has begun, is not: when the lease ends it counts as crashed.
+        """
         for held in self._hands.all():
             self._execution.cancel(held)
-            give_back(self._kernel, held.fence)
-            self._hands.drop(held.fence)
+            if held.fence not in self._running or not is_irreversible(held.claim.task):
+                give_back(self._kernel, held.fence)
+                self._hands.drop(held.fence)
         self._running.clear()
+
+    def check_loop(self) -> None:
+        """Warns of handlers that block the event loop. Any thread may call it."""
+        self._execution.check_loop()
 
     def close(self) -> None:
         self._execution.close()
@@ -261,8 +278,8 @@ class Dispatcher:
         for held, commit in zip(part.ended, part.commits, strict=False):
             self._hands.drop(held.fence)
             self._count(held, commit)
-            if part.flow is None and (run := run_of(held.claim.task)) is not None:
-                self._to_follow[TaskId(run)] = None
+            if part.flow is None:
+                self._note_caller(held.claim.task)
         if part.flow is None:
             return
         done = answers[-1]
@@ -273,6 +290,9 @@ class Dispatcher:
                     self._to_ring.add(call.task.list)
             if not self._served.all_flows:
                 self._note_runs(part.turn, done)
+        if done.task.state is State.READY:
+            # an answer has come in between, and whoever has given it could not take the run
+            self._to_follow[done.task.id] = None
         self._flows.accepted(part, done)
 
     def _note_runs(self, turn: Turn, done: Committed) -> None:
@@ -281,9 +301,15 @@ class Dispatcher:
             self._to_follow[TaskId(turn.run.parent)] = None
         for call in turn.commit.calls:
             if call.task.name == EXECUTE:
-                made = self._kernel.get_call(done.calls[call.key])
-                if made is not None and made.callee is not None:
-                    self._to_follow[made.callee] = None
+                self._called.append(done.calls[call.key])
+
+    def _note_caller(self, task: Task) -> None:
+        """Whoever waits for a task that has ended can go on: a run, or a task of others."""
+        run = run_of(task)
+        if run is not None:
+            self._to_follow[TaskId(run)] = None
+        elif task.parent_call is not None:
+            self._to_ring.add(task.list)
 
     def _count(self, held: Held, commit: Commit) -> None:
         task, then = held.claim.task, commit.then
@@ -318,8 +344,13 @@ class Dispatcher:
 
     def _follow(self) -> None:
         """Takes the runs whose tasks were done here, if this worker does not serve all runs."""
-        if self._served.all_flows or self.draining:
+        if self._served.all_flows:
             self._to_follow.clear()
+        while self._called:
+            made = self._kernel.get_call(self._called[0])
+            self._called.popleft()
+            if made is not None and made.callee is not None:
+                self._to_follow[made.callee] = None
         while self._to_follow:
             run = next(iter(self._to_follow))
             claim = self._kernel.take(self._served.worker, run)

@@ -4,6 +4,7 @@ hears of it exactly once."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -21,6 +22,7 @@ from afl.runtime.working.messages import Finished
 from afl.runtime.working.outcomes import bad_result, close_of_error, close_of_result
 from afl.runtime.working.threads import HandlerThreads
 
+_log = logging.getLogger("afl.worker")
 _MOST_PROCESSES = 8
 
 
@@ -37,7 +39,10 @@ class Execution:
         self._threads = HandlerThreads(slots)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._processes: ProcessPoolExecutor | None = None
-        self._coroutines: dict[Fence, Future[Any]] = {}
+        self._coroutines: dict[Fence, tuple[str, Future[Any]]] = {}
+        #: set by the event loop when it next goes round
+        self._round: threading.Event | None = None
+        self._warned: set[str] = set()
 
     def start(self, held: Held, handler: Handler) -> None:
         """Begins an attempt at a task in hand."""
@@ -52,7 +57,25 @@ class Execution:
         """Asks an attempt to end. What can be ended from outside is."""
         held.cancelled.set()
         if (running := self._coroutines.get(held.fence)) is not None:
-            running.cancel()
+            running[1].cancel()
+
+    def check_loop(self) -> None:
+        """Warns, once by name, of coroutines that have kept the event loop from going round since
+        this was last called."""
+        if self._loop is None:
+            return
+        if self._round is not None and not self._round.is_set():
+            names = {name for name, _ in list(self._coroutines.values())} - self._warned
+            if names:
+                self._warned |= names
+                _log.warning(
+                    "the event loop is blocked: one of %s waits without `await`, or computes; "
+                    "make it a plain function, which gets a thread",
+                    ", ".join(f"`{name}`" for name in sorted(names)),
+                )
+            return
+        self._round = threading.Event()
+        self._loop.call_soon_threadsafe(self._round.set)
 
     def close(self) -> None:
         """Ends what can be ended; waits for nobody."""
@@ -96,7 +119,7 @@ class Execution:
             return await called
 
         future: Future[Any] = asyncio.run_coroutine_threadsafe(call(), loop)
-        self._coroutines[held.fence] = future
+        self._coroutines[held.fence] = (handler.name, future)
         future.add_done_callback(lambda done: self._ended(held, handler, done))
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:

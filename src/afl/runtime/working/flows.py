@@ -12,6 +12,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from time import monotonic
 
 from afl.kernel import rules
 from afl.kernel.errors import StoreUnavailable
@@ -27,9 +29,11 @@ from afl.kernel.model import (
     Suspend,
     TaskId,
 )
+from afl.kernel.port import Transaction
 from afl.runtime.calls import EXECUTE
 from afl.runtime.context import count
 from afl.runtime.evaluator import Evaluator, Turn
+from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.replies import Reply
 from afl.runtime.states import RunState
 from afl.runtime.step import ROOT, WorkflowId, error_of
@@ -62,6 +66,7 @@ class Flows:
         self._staying: dict[TaskId, RunInHand] = {}
         #: runs in hand by the fences of the callees that they stay for
         self._waiting: dict[Fence, RunInHand] = {}
+        self._canceled: dict[WorkflowId, Json] = {}
         #: new callees that the parts of this cycle may have at once
         self.room = 0
         self.may_stay = True
@@ -103,8 +108,11 @@ class Flows:
         task = held.claim.task
         if held.stop or rules.failure_retries(task, close):
             return False
-        until = task.deadline
-        return until is None or self._evaluator.persistence.now() < until - _CLOSE_TO_DEADLINE
+        if task.deadline is None:
+            return True
+        # it was made in the transaction that put it into these hands
+        taken = timedelta(seconds=monotonic() - held.since)
+        return taken < task.deadline - task.created_at - _CLOSE_TO_DEADLINE
 
     def expire(self, now: float) -> None:
         """Has runs let go that have stayed long enough, or were asked to stop, or are lost."""
@@ -243,14 +251,24 @@ class Flows:
         self.forget(run)
         task = done.task
         if task.state is State.CLOSED and task.outcome is Outcome.CANCELED:
-            self._cancel_run(WorkflowId(task.id), task.error)
+            self._canceled[WorkflowId(task.id)] = task.error
 
-    def _cancel_run(self, run: WorkflowId, error: Json) -> None:
+    def note_canceled(self) -> None:
+        """Ends the runs whose flows turned out to be canceled."""
         persistence = self._evaluator.persistence
-        stored = error if isinstance(error, dict) else None
-        persistence.kernel.commit(
-            (),
-            writes=lambda transaction: persistence.finish_run(
-                transaction, run, RunState.CANCELED, None, stored
-            ),
-        )
+        while self._canceled:
+            run, error = next(iter(self._canceled.items()))
+            stored = error if isinstance(error, dict) else None
+            persistence.kernel.commit(
+                (), writes=partial(_finish_canceled, persistence, run, stored)
+            )
+            del self._canceled[run]
+
+
+def _finish_canceled(
+    persistence: PersistenceAPI,
+    run: WorkflowId,
+    error: dict[str, Json] | None,
+    transaction: Transaction,
+) -> None:
+    persistence.finish_run(transaction, run, RunState.CANCELED, None, error)

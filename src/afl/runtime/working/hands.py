@@ -17,6 +17,7 @@ class Held:
 
     claim: Claim
     cancelled: threading.Event = field(default_factory=threading.Event)
+    since: float = field(default_factory=monotonic)
     #: the store gave the task to somebody else: nothing that is done with it counts
     lost: bool = False
     #: somebody has asked for the task to stop

@@ -66,6 +66,12 @@ def run_of(task: Task) -> str | None:
     return run if isinstance(run, str) else None
 
 
+def is_irreversible(task: Task) -> bool:
+    """Whether nothing can take back what doing the task does to the world."""
+    given = task.input
+    return isinstance(given, dict) and given.get("effect") == "irreversible"
+
+
 def _failed(task: Task, kind: str, message: str, *, permanent: bool = False) -> Close:
     given = task.input
     retry_on = given.get("retry_on") if isinstance(given, dict) else None

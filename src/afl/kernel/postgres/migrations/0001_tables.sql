@@ -159,6 +159,31 @@ create index task_rotation on afl.task (closed_at) where state = 'closed' and de
 create index task_dead on afl.task (id) where dead;
 create unique index task_redrives on afl.task (redrives) where redrives is not null;
 
+-- Every list, short name and priority that a task was ever made with, noted before the task is: a
+-- claim need not ask the tasks themselves which priorities there are. Rows are never removed.
+create table afl.claim_level (
+    list       text not null,
+    short_name text not null,
+    priority   integer not null,
+    primary key (list, short_name, priority)
+);
+
+-- From where on the claims of a level look: before (run_at, id) there was nothing ready, so what was
+-- left there by tasks that are done need not be walked through. The newest note counts; it is a new
+-- row and not a changed one, because the newest is found at once even if nothing old can be removed.
+create table afl.claim_floor (
+    list       text not null,
+    short_name text not null,
+    priority   integer not null,
+    number     bigint not null generated always as identity,
+    run_at     timestamptz not null,
+    id         uuid not null,
+    noted_at   timestamptz not null,
+    -- when to look below again, at the earliest
+    look_at    timestamptz not null,
+    primary key (list, short_name, priority, number)
+);
+
 -- Who holds a lane. A free lane has no row.
 create table afl.lane (
     tenant text not null,

@@ -300,6 +300,46 @@ begin
     end loop;
 end $$;
 
+-- Whether a worker still holds what a token took.
+create function afl.holds_v1(p_worker text, p_token text) returns boolean
+language plpgsql stable as $$
+begin
+    return exists (select from afl.task k where k.worker = p_worker and k.state = 'running'
+                   and k.claim_token = p_token);
+end $$;
+
+-- In which round each commit is taken; p_own are the tasks that the fences hold. All at once if they
+-- cannot touch each other; callees first, then their callers, if they come in this order and nobody
+-- is both. Null for one by one: lanes are in play, a fence comes twice, or it is more involved.
+create function afl.rounds_v1(p_fences bigint[], p_own uuid[], p_lanes boolean) returns int[]
+language plpgsql as $$
+declare
+    v_count int := cardinality(p_fences);
+    v_round int[];
+    v_tangled boolean;
+begin
+    if v_count < 2 then
+        return array_fill(1, array[v_count]);
+    elsif p_lanes or v_count <> (select count(distinct f) from unnest(p_fences) as f) then
+        return null;
+    elsif not exists (select from afl.task k where k.id = any(p_own) and k.caller = any(p_own)) then
+        return array_fill(1, array[v_count]);
+    end if;
+    -- what was taken before has no task here, and does nothing in either round
+    select array_agg(case when c.at is null then 2 else 1 end order by f.n),
+           bool_or(c.at < f.n or (c.at is not null and c.caller = any(p_own)))
+    into v_round, v_tangled
+    from unnest(p_fences) with ordinality as f(fence, n)
+    left join lateral (
+        select o.caller from afl.task o where o.fence = f.fence limit 1
+    ) as k on true
+    left join lateral (
+        select o.caller, array_position(p_fences, o.fence) as at from afl.task o
+        where o.id = k.caller limit 1
+    ) as c on true;
+    return case when v_tangled is not true then v_round end;
+end $$;
+
 -- One step of work each; all of them or nothing. With p_claim, the worker also takes what is ready,
 -- in rows at 0, up to p_n together with the eager callees.
 create function afl.commit_v1(
@@ -320,9 +360,11 @@ declare
     v_own uuid[];
     v_lanes boolean;
     v_stopping boolean;
-    v_rounds int;
     v_ids uuid[];
     v_repeated boolean[];
+    -- in which round each commit is taken, null for one by one, and how many rounds there are
+    v_round int[];
+    v_rounds int;
     -- in a round, what stands for "not now" is treated as if it had been taken before
     v_done boolean[];
     v_made int := 0;
@@ -352,20 +394,30 @@ begin
         v_free := p_n;
         v_eager := case when p_call_at is not null then p_n else 0 end;
     end if;
-    -- steps that may touch each other are taken one after the other, all others at once
-    v_rounds := case when v_count = 0 then 0 when v_count > 1 and (
-        v_lanes or v_count <> (select count(distinct f) from unnest(p_fences) as f)
-        or exists (select from afl.task k where k.id = any(v_own) and k.caller = any(v_own))
-    ) then v_count else 1 end;
-    -- who may start is known only when the steps have settled, if lanes or a token are in play
-    v_at_birth := v_rounds = 1 and not v_lanes and v_stopping is not true
-        and not (p_claim and p_token is not null);
+    v_round := afl.rounds_v1(p_fences, v_own, v_lanes);
+    v_rounds := case when v_round is null then v_count when v_count = 0 then 0
+                     when 1 = all(v_round) then 1 else 2 end;
+    if p_claim and p_token is not null then
+        v_held := afl.holds_v1(p_worker, p_token);
+    end if;
+    -- who may start is known only when the steps have settled, if lanes, the end of a caller or what
+    -- a token has taken before are in play, or if there are calls in more than one round
+    v_at_birth := not v_lanes and v_stopping is not true and not v_held and v_round is not null
+        and (v_rounds < 2 or p_call_at is null
+             or not exists (select from unnest(p_call_at) as a(at)
+                            where v_round[a.at] <> v_round[p_call_at[1]]));
     for i in 1 .. v_rounds loop
-        if v_rounds = 1 then
-            select f.ids, f.repeated into v_ids, v_repeated
-            from afl.find_commits_v1(p_fences, p_numbers) as f;
+        if v_round is not null then
+            if i = 1 then
+                select f.ids, f.repeated into v_ids, v_repeated
+                from afl.find_commits_v1(p_fences, p_numbers) as f;
+            end if;
             v_done := v_repeated;
-            exit when true = all(v_done);
+            if v_rounds = 2 then
+                v_done := array(select v_repeated[n] or v_round[n] <> i
+                                from generate_series(1, v_count) as n);
+            end if;
+            continue when true = all(v_done);
         else
             select v_ids || f.ids, v_repeated || f.repeated into v_ids, v_repeated
             from afl.find_commits_v1(p_fences[i:i], p_numbers[i:i]) as f;
@@ -389,10 +441,8 @@ begin
             v_ids, v_done, p_fences, p_thens, p_outcomes, p_results, p_errors, p_permanents,
             p_cards, v_stopping, v_lanes, v_now);
     end loop;
-    if p_claim and p_token is not null then
-        v_held := exists (select from afl.task k where k.worker = p_worker and k.state = 'running'
-                          and k.claim_token = p_token);
-    end if;
+    -- what the steps have let go of is not held any more
+    v_held := v_held and afl.holds_v1(p_worker, p_token);
     if v_held then
         v_free := 0;
         v_eager := 0;

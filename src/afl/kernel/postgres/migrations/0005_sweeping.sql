@@ -141,6 +141,44 @@ begin
     return 'lanes_promoted';
 end $$;
 
+-- Registers levels in which something is ready and which nobody has registered, as after a change by
+-- hand, and removes notes that newer ones have replaced. Answers how many levels were missing.
+create function afl.mend_levels_v1() returns int
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_list text := '';
+    v_short text := '';
+    v_priority int;
+    v_made int := 0;
+begin
+    -- from level to level along the index, without reading what is inside them
+    loop
+        select k.list, k.short_name, k.priority into v_list, v_short, v_priority from afl.task k
+        where k.state = 'ready' and (k.list, k.short_name) > (v_list, v_short)
+        order by k.list, k.short_name, k.priority desc limit 1;
+        exit when not found;
+        while v_priority is not null loop
+            insert into afl.claim_level (list, short_name, priority)
+            values (v_list, v_short, v_priority) on conflict do nothing;
+            v_made := v_made + found::int;
+            v_priority := (
+                select k.priority from afl.task k
+                where k.state = 'ready' and k.list = v_list and k.short_name = v_short
+                  and k.priority < v_priority
+                order by k.priority desc limit 1);
+        end loop;
+    end loop;
+    delete from afl.claim_floor f using afl.claim_level l
+    where f.list = l.list and f.short_name = l.short_name and f.priority = l.priority
+      and f.number < (
+          select o.number from afl.claim_floor o
+          where o.list = l.list and o.short_name = l.short_name and o.priority = l.priority
+          order by o.number desc limit 1);
+    return v_made;
+end $$;
+
 -- The tasks of a run. A task without a run has started one, which has the name of its id.
 create function afl.tasks_of_v1(p_run text) returns setof afl.task language plpgsql stable as $$
 begin

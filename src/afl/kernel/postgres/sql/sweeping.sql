@@ -65,3 +65,7 @@ order by t.tenant, t.lane limit %(limit)s
 -- name: mend_lane
 -- Gives one lane to the first that queues for it.
 select afl.mend_lane_v1(%(tenant)s::text, %(lane)s::text)
+
+-- name: mend_levels
+-- Registers levels that are missing, and removes notes that are old.
+select afl.mend_levels_v1()

@@ -23,6 +23,14 @@ cross join (select %(delay)s::interval as delay) as d
 cross join unnest(%(ids)s::uuid[], %(inputs)s::json[]) as x(id, input)
 returning created_at
 
+-- name: register_levels
+-- Lists, short names and priorities that tasks are about to be made with.
+insert into afl.claim_level (list, short_name, priority)
+select distinct l.list, split_part(l.name, '.', -1), l.priority
+from unnest(%(lists)s::text[], %(names)s::text[], %(priorities)s::int[]) as l(list, name, priority)
+order by 1, 2, 3
+on conflict do nothing
+
 -- name: finish
 -- Closes tasks that nobody waits for, and takes what is ready.
 select r.closed_at, r.deadlines, r.replies, {task}

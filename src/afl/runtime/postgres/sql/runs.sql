@@ -3,10 +3,11 @@
 insert into afl.run (
     id, program, workflow, inputs, state, outputs, error, labels, key, priority, tenant, parent,
     parent_path, fork, fork_run, pause_requested, created_at, finished_at)
-select %(id)s::uuid, %(program)s, %(workflow)s, %(inputs)s::json, %(state)s, %(outputs)s::json,
-       %(error)s::json, %(labels)s::jsonb, %(key)s, %(priority)s, %(tenant)s, %(parent)s::uuid,
-       %(parent_path)s, %(fork)s::json, %(fork_run)s::uuid, %(pause_requested)s, t.now,
-       case when %(ended)s then t.now end
+select %(id)s::uuid, %(program)s::text, %(workflow)s::text, %(inputs)s::json, %(state)s::text,
+       %(outputs)s::json, %(error)s::json, %(labels)s::jsonb, %(key)s::text, %(priority)s::int,
+       %(tenant)s::text, %(parent)s::uuid, %(parent_path)s::text, %(fork)s::json,
+       %(fork_run)s::uuid, %(pause_requested)s::boolean, t.now,
+       case when %(ended)s::boolean then t.now end
 from (select afl.now() as now) as t
 on conflict do nothing
 
@@ -17,8 +18,8 @@ update afl.run r set state = 'running' where r.id = %(run)s::uuid and r.state = 
 -- name: finish_run
 -- Ends a run that has not ended; nothing of it waits for events any more.
 with gone as (delete from afl.signal_wait w where w.run = %(run)s::uuid)
-update afl.run r set state = %(state)s, outputs = %(outputs)s::json, error = %(error)s::json,
-    finished_at = afl.now()
+update afl.run r set state = %(state)s::text, outputs = %(outputs)s::json,
+    error = %(error)s::json, finished_at = afl.now()
 where r.id = %(run)s::uuid and r.finished_at is null
 
 -- name: set_pause

@@ -1,0 +1,129 @@
+"""The tree of a run as lines, in the order of the program.
+
+Blocks are for the engine; people see steps, iterations and cases. What goes well in a `foreach` is
+counted, and what does not is shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from afl.runtime.entities import Run
+from afl.runtime.operations import Operations
+from afl.runtime.persistence import Needed
+from afl.runtime.states import ObjectType
+from afl.runtime.views import Node, Tree
+
+ICONS = {
+    "queued": "○",
+    "running": "●",
+    "waiting": "…",
+    "done": "✓",
+    "failed": "✗",
+    "skipped": "-",
+}
+_SILENT = (ObjectType.YIELD_ASSIGNMENT, ObjectType.SYS_LOG, ObjectType.SYS_ASSERT)
+_NAMES = {ObjectType.AND_CATCH: "catch", ObjectType.AND_SCRIPT: "script"}
+_MAX_ITERATIONS = 10
+_FAR = (10**9, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the tree."""
+
+    path: str
+    depth: int
+    label: str
+    facet: str
+    state: str
+    note: str = ""
+
+    def text(self) -> str:
+        """The line as it stands in a text."""
+        words = [ICONS[self.state], self.label, self.facet, self.state, self.note]
+        return "  " * self.depth + " ".join(word for word in words if word)
+
+
+class Positions:
+    """Where in the sources the steps of one run stand. What was looked up is kept."""
+
+    def __init__(self, operations: Operations, run: Run) -> None:
+        self._persistence = operations.persistence
+        self._run = run.id
+        self._spans = operations.evaluator.plans.get(run.program).program.spans
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def learn(self, paths: Sequence[str]) -> None:
+        """Looks up what is not known yet, all at once."""
+        new = frozenset(path for path in paths if path not in self._known)
+        if not new:
+            return
+        for path, row in self._persistence.load(self._run, Needed(steps=new)).steps.items():
+            span = self._spans.get(row.statement_id)
+            self._known[path] = _FAR if span is None else (span.line, span.column)
+
+    def key(self, node: Node) -> tuple[tuple[int, int], int, str]:
+        """What puts siblings into the order in which they are written."""
+        number = int(node.name) if node.name.isdigit() else -1
+        return self._known.get(node.path, _FAR), number, node.name
+
+
+def lines_of(tree: Tree, positions: Positions) -> list[Line]:
+    """The lines of a tree, without its root."""
+    if tree.root is None:
+        return []
+    positions.learn([node.path for node in _all(tree.root)])
+    return list(_below(tree.root, 0, positions))
+
+
+def _all(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        yield from _all(child)
+
+
+def _below(node: Node, depth: int, positions: Positions) -> Iterator[Line]:
+    for child in sorted(node.children, key=positions.key):
+        if child.kind in _SILENT and child.state != "failed":
+            continue
+        if child.kind in (ObjectType.AND_THEN, ObjectType.AND_WHEN):
+            yield from _below(child, depth, positions)
+        elif child.kind == ObjectType.AND_MAP:
+            yield from _foreach(child, depth, positions)
+        else:
+            yield _line(child, depth)
+            yield from _below(child, depth + 1, positions)
+
+
+def _foreach(node: Node, depth: int, positions: Positions) -> Iterator[Line]:
+    rounds = [child for child in node.children if child.kind != ObjectType.AND_CATCH]
+    counts = Counter(child.state for child in rounds)
+    told = ", ".join(f"{counts[state]} {state}" for state in ICONS if counts[state])
+    yield Line(node.path, depth, "foreach", "", node.state, f"({told})" if told else "")
+    shown = [child for child in node.children if child.state not in ("done", "skipped")]
+    for child in sorted(shown, key=positions.key)[:_MAX_ITERATIONS]:
+        yield _line(child, depth + 1)
+        yield from _below(child, depth + 2, positions)
+
+
+def _line(node: Node, depth: int) -> Line:
+    return Line(node.path, depth, _label(node), node.facet, node.state, _note(node))
+
+
+def _label(node: Node) -> str:
+    if node.kind == ObjectType.BLOCK:
+        return f"[{node.name}]" if node.name.isdigit() else node.name.replace("-", " ")
+    return _NAMES.get(node.kind, node.name)
+
+
+def _note(node: Node) -> str:
+    if node.state == "failed" and node.error is not None:
+        if node.error.get("step") == node.path:
+            return f"{node.error.get('type')}: {node.error.get('message')}"
+        return f"because of {node.error.get('step')}"
+    if node.state == "skipped":
+        return f"because of {node.skipped_because}"
+    return f"from {node.reused}" if node.reused else ""

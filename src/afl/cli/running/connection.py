@@ -1,0 +1,106 @@
+"""The store that a command works on, and what goes wrong with it in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+
+from afl.app.errors import BadDatabase
+from afl.app.services import Services, connect
+from afl.base.errors import AflError
+from afl.base.settings import Settings
+from afl.cli.errors import CommandError, MissingError, NotEndedError, RequestError
+from afl.cli.terminal import count
+from afl.kernel.doorbell import LocalDoorbell
+from afl.kernel.errors import NotFound, StoreUnavailable
+from afl.runtime import errors
+from afl.runtime.operations import Operations
+
+_MISSING = (
+    errors.UnknownFacet,
+    errors.UnknownRun,
+    errors.UnknownStep,
+    errors.UnknownProgram,
+    NotFound,
+)
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+def database_url(given: str | None) -> str:
+    """The database of `--database`, else of the setting."""
+    url = given or Settings.load().database_url
+    if url is None:
+        raise RequestError(
+            "there is no database: use --database or AFL_DATABASE_URL",
+            help="`export AFL_DATABASE_URL=postgresql://host/name` and `afl db migrate` set one up;"
+            " `afl run` needs none",
+        )
+    if not url.startswith(_POSTGRES):
+        raise RequestError(
+            "the database of AFL_DATABASE_URL or --database has to be a URL of PostgreSQL",
+            help="it looks like postgresql://host/name",
+        )
+    return url
+
+
+@contextmanager
+def opened(database: str | None, *, rings: bool = False) -> Iterator[Operations]:
+    """The operations on the database that is meant; closed afterwards.
+
+    Args:
+        rings: tell workers at once that there is something to do. It costs a moment.
+    """
+    url = database_url(database)
+    with refusals():
+        refuse_pending(url)
+        with connect(url) if rings else _quiet(url) as services:
+            yield services.operations
+
+
+def _quiet(url: str) -> Services:
+    """Services that tell nobody. Nothing is prepared, so that a pooler may stand before it."""
+    store = postgres("afl.runtime.postgres_store").PostgresPersistence
+    return Services.on(store.connect(url, max_size=2, prepare_threshold=None), LocalDoorbell())
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Errors of the runtime as errors of a command, each with its exit code."""
+    try:
+        yield
+    except _MISSING as error:
+        raise MissingError(error.message) from error
+    except (errors.BadInputs, BadDatabase) as error:
+        raise RequestError(error.message) from error
+    except errors.StillRunning as error:
+        raise NotEndedError(error.message) from error
+    except StoreUnavailable as error:
+        raise CommandError(error.message, help="`afl doctor` shows what is wrong") from error
+    except AflError as error:
+        if isinstance(error, CommandError):
+            raise
+        raise CommandError(error.message) from error
+
+
+def refuse_pending(url: str) -> None:
+    """Refuses a database whose schema is not that of this version."""
+    migrate = postgres("afl.runtime.postgres.migrate")
+    pending = sum(step.applied_at is None for step in migrate.status(url))
+    if pending:
+        raise CommandError(
+            f"the schema of the database is not up to date: {count(pending, 'migration')} pending",
+            help="`afl db migrate` applies what is pending",
+        )
+
+
+def postgres(module: str) -> ModuleType:
+    """A module that needs the driver of PostgreSQL, which is an extra."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"the PostgreSQL store needs {error.name}, which is not installed",
+            help="install it with `pip install 'afl-agentflow[postgres]'`",
+        ) from error

@@ -1,0 +1,116 @@
+"""Advances runs and serves tasks on any store, in one thread, always in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from afl.base.ids import IdSource
+from afl.kernel.model import Claim, Close, Commit, State, Task, TaskId, WorkerId, WorkerSpec
+from afl.kernel.port import Store
+from afl.runtime.calls import EXECUTE
+from afl.runtime.evaluator import Evaluator, Turn
+from afl.runtime.operations import Operations
+from afl.runtime.persistence import PersistenceAPI
+
+#: How long a worker is believed to be there without a sign of life.
+LEASE = timedelta(minutes=1)
+_PAGE = 1000
+#: Kinds of tasks that nobody serves: they are answered by time or from outside.
+_UNSERVED = ("flow", "timer", "signal", "pause")
+
+Work = Callable[[Task], Close]
+#: Who does a task; None if nobody here does such work.
+Find = Callable[[Task], Work | None]
+#: Carries out the commit of a task, and may die before or after it.
+AroundCommit = Callable[[Task, Callable[[], None]], None]
+
+
+def carry_out(task: Task, commit: Callable[[], None]) -> None:
+    """Commits, and nothing else."""
+    commit()
+
+
+class Driver:
+    """A worker without threads. `restart` makes it another one that knows nothing."""
+
+    def __init__(
+        self,
+        store: PersistenceAPI,
+        find: Find,
+        ids: IdSource,
+        *,
+        around_commit: AroundCommit = carry_out,
+    ) -> None:
+        self._store = store
+        self._find = find
+        self._ids = ids
+        self._around_commit = around_commit
+        self.restart()
+
+    @property
+    def kernel(self) -> Store:
+        return self._store.kernel
+
+    def restart(self) -> None:
+        """Forgets all that a process would: another worker goes on."""
+        self.evaluator = Evaluator(self._store, ids=self._ids)
+        self.operations = Operations(self._store, self.evaluator, ids=self._ids)
+        self._worker = WorkerId(f"driver-{self._ids.new_id()}")
+        spec = WorkerSpec(self._worker, "driver", handlers=(EXECUTE,), lease=LEASE)
+        self.kernel.register(spec)
+
+    def drive(self) -> None:
+        """Goes on until nothing can at this time."""
+        while True:
+            self.kernel.renew(self._worker)
+            moved = self.kernel.sweep().total + self.operations.deliver_events()
+            moved += sum([self._advance(task) for task in self._ready() if task.kind == "flow"])
+            moved += sum([self._do(task) for task in self._ready() if task.kind not in _UNSERVED])
+            if not moved:
+                return
+
+    def unserved(self) -> list[Task]:
+        """Tasks that could be done now, and nobody here does."""
+        return [task for task in self._ready() if task.kind not in _UNSERVED]
+
+    def _ready(self) -> list[Task]:
+        found: list[Task] = []
+        after: TaskId | None = None
+        while page := self.kernel.find_tasks(state=State.READY, after=after, limit=_PAGE):
+            found += page
+            after = page[-1].id
+        now = self._store.now()
+        return [task for task in found if task.run_at <= now]
+
+    def _advance(self, task: Task) -> bool:
+        claim = self.kernel.take(self._worker, task.id)
+        if claim is None:
+            return False
+        turn = self.evaluator.evaluate(claim)
+        self._commit_turn(claim, turn)
+        while turn.goes_on:
+            turn = self.evaluator.go_on(turn)
+            self._commit_turn(claim, turn)
+        return True
+
+    def _commit_turn(self, claim: Claim, turn: Turn) -> None:
+        def commit() -> None:
+            self.kernel.commit(
+                [turn.commit], writes=lambda transaction: self.evaluator.write(transaction, turn)
+            )
+
+        self._around_commit(claim.task, commit)
+        self.evaluator.accepted(turn)
+
+    def _do(self, task: Task) -> bool:
+        work = self._find(task)
+        claim = None if work is None else self.kernel.take(self._worker, task.id)
+        if work is None or claim is None:
+            return False
+        commit = Commit(claim.fence, work(claim.task))
+        self._around_commit(claim.task, lambda: self._commit(commit))
+        return True
+
+    def _commit(self, commit: Commit) -> None:
+        self.kernel.commit([commit])

@@ -1,0 +1,205 @@
+"""Kills workers while they run flows on PostgreSQL, and judges the outcome.
+
+python -m tests.chaos.flow --flows 1000 --seconds 90 --workers 6 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import psycopg
+
+from afl.lang.api import compile_sources
+from afl.runtime.operations import Operations
+from afl.runtime.postgres.migrate import migrate
+from afl.runtime.postgres_store import PostgresPersistence
+from tests.chaos.evidence import install_audit
+from tests.chaos.flow_fleet import FlowFleet, FlowInjector
+from tests.chaos.flow_judge import FULL_FLOWS, FlowCase, FlowVerdict, judge_flows
+from tests.chaos.flow_workload import PROGRAM, Flow
+from tests.chaos.server import PrivatePostgres, find_binaries
+from tests.chaos.sink import Sink
+
+_TICK_SECONDS = 0.05
+#: shares of the time: work arrives, faults happen; what is left is for the work to end
+_SUBMIT_SHARE = 0.6
+_FAULT_SHARE = 0.8
+#: a slow machine may take longer, but when nothing more ends for so long, it is lost
+_STUCK_SECONDS = 25.0
+_SHOWN = 10
+_NAME = "chaos"
+_ENDED = """
+select count(*) from afl.run where key is not null and state in ('completed', 'failed', 'canceled')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    flows: int = FULL_FLOWS
+    seconds: float = 90.0
+    workers: int = 6
+    seed: int = 1
+
+
+class Submitter:
+    """Submits flows at an even pace, in a thread; every third one twice, as by somebody who lost
+    the answer."""
+
+    def __init__(self, operations: Operations, flows: Sequence[Flow], seconds: float) -> None:
+        self._operations = operations
+        self._flows = flows
+        self._pace = seconds / len(flows)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.errors: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        begun = time.monotonic()
+        try:
+            for flow in self._flows:
+                ids = {self._submit(flow) for _ in range(1 + (flow.number % 3 == 0))}
+                if len(ids) > 1:
+                    self.errors.append(f"{flow.key} has become {ids}")
+                due = begun + flow.number * self._pace
+                if self._stop.wait(max(0.0, due - time.monotonic())):
+                    return
+        except Exception as error:  # noqa: BLE001 - a thread that ends unseen would look like success
+            self.errors.append(f"submitting ended: {error!r}")
+
+    def _submit(self, flow: Flow) -> str:
+        run = self._operations.submit(flow.workflow, flow.inputs, program=_NAME, key=flow.key)
+        return run.id
+
+
+def run(options: Options, binaries: Path) -> FlowVerdict:
+    """One run, from an empty folder to the verdict. Leaves nothing behind."""
+    started = time.monotonic()
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="afl-chaos-"))
+        stack.callback(shutil.rmtree, folder)
+        # the account of the server has to get through
+        folder.chmod(0o755)
+        logs = folder / "logs"
+        logs.mkdir()
+        server = stack.enter_context(closing(PrivatePostgres(binaries, folder / "postgres")))
+        migrate(server.url)
+        install_audit(server.url)
+        sink = stack.enter_context(closing(Sink(folder / "sink.jsonl")))
+        persistence = PostgresPersistence.connect(server.url, max_size=2)
+        stack.callback(persistence.kernel.close)
+        operations = Operations(persistence)
+        _deploy(operations)
+        flows = [Flow(number) for number in range(options.flows)]
+        fleet = FlowFleet(options.workers, server.url, sink.port, logs)
+        injector = FlowInjector(fleet, options.seed)
+        with (
+            closing(fleet),
+            Submitter(operations, flows, options.seconds * _SUBMIT_SHARE) as submitter,
+        ):
+            _storm(options, server.url, fleet, injector, submitter)
+        case = FlowCase(
+            url=server.url,
+            flows=flows,
+            logs=logs,
+            sink_file=folder / "sink.jsonl",
+            kills=injector.kills,
+            stops=injector.stops,
+            seen=(*submitter.errors, *fleet.surprises),
+            seconds=time.monotonic() - started,
+        )
+        return judge_flows(case)
+
+
+def _deploy(operations: Operations) -> None:
+    program = compile_sources([("chaos.afl", PROGRAM)]).program
+    assert program is not None
+    operations.persistence.deploy(_NAME, operations.evaluator.plans.add(program))
+
+
+def _storm(
+    options: Options, url: str, fleet: FlowFleet, injector: FlowInjector, submitter: Submitter
+) -> None:
+    """Faults, then calm until all is done or nothing moves."""
+    start = time.monotonic()
+    calm, end = start + options.seconds * _FAULT_SHARE, start + options.seconds
+    ended = 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        while time.monotonic() < end and not submitter.errors:
+            fleet.tend()
+            if time.monotonic() < calm:
+                injector.tick()
+            else:
+                fleet.wake_all()
+            row = connection.execute(_ENDED).fetchone()
+            assert row is not None
+            if row[0] > ended:
+                ended, end = row[0], max(end, time.monotonic() + _STUCK_SECONDS)
+            if ended >= options.flows and time.monotonic() >= calm:
+                break
+            time.sleep(_TICK_SECONDS)
+    fleet.wake_all()
+
+
+def report(verdict: FlowVerdict) -> dict[str, object]:
+    """Print the table and the figures as JSON; answers the figures."""
+    for problem in verdict.problems[:_SHOWN]:
+        print(problem)
+    if len(verdict.problems) > _SHOWN:
+        print(f"and {len(verdict.problems) - _SHOWN} more problems")
+    for doubt in verdict.doubts:
+        print(f"This run proves nothing: {doubt}.")
+    figures: dict[str, object] = asdict(verdict)
+    figures["problems"] = len(verdict.problems)
+    figures["ok"] = verdict.ok
+    for name, value in figures.items():
+        print(f"  {name.replace('_', ' '):<24}{value!s:>10}")
+    print(json.dumps(figures))
+    return figures
+
+
+def main(arguments: list[str]) -> int:
+    defaults = Options()
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.chaos.flow", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--flows", type=int, default=defaults.flows)
+    parser.add_argument("--seconds", type=float, default=defaults.seconds)
+    parser.add_argument("--workers", type=int, default=defaults.workers)
+    parser.add_argument("--seed", type=int, default=defaults.seed)
+    options = Options(**vars(parser.parse_args(arguments)))
+    # that connections break is what this is about
+    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+    binaries = find_binaries()
+    if binaries is None:
+        print("There is no PostgreSQL server on this machine: initdb and pg_ctl are needed.")
+        return 2
+    # so that everything is cleaned up
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    verdict = run(options, binaries)
+    report(verdict)
+    return int(not verdict.ok)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
