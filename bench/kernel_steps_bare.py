@@ -71,8 +71,9 @@ class BareSteps:
 
     def __init__(self, url: str) -> None:
         self._connection = psycopg.connect(url, prepare_threshold=0)
-        # plans for any parameters, like those of functions
-        self._connection.execute("set plan_cache_mode = force_generic_plan")
+        # planned once, when the tables are empty, and by key all the same: like our functions
+        for setting in ("plan_cache_mode = force_generic_plan", "enable_seqscan = off"):
+            self._connection.execute(f"set {setting}".encode())
         self._connection.commit()
         self._ids = SystemIds()
         self._fence = 1 << 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -45,7 +46,8 @@ class Shell:
 
     def __init__(self, cwd: Path, environment: Mapping[str, str], printed: Path) -> None:
         self._printed = printed
-        self._printed.touch()
+        # that a process in the background was killed is said at some point by bash, under its $0
+        self._notice = re.compile(rf"^{re.escape(str(printed))}: line \d+: +\d+ .*\n", re.MULTILINE)
         self._offset = printed.stat().st_size
         commands, self._commands = os.pipe()
         self._ends, ends = os.pipe()
@@ -87,7 +89,7 @@ class Shell:
             file.seek(self._offset)
             text = file.read()
         self._offset += len(text)
-        return text.decode(errors="replace")
+        return self._notice.sub("", text.decode(errors="replace"))
 
     def close(self) -> None:
         """Kills the session with all that it has left in the background."""

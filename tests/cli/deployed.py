@@ -95,11 +95,11 @@ def fresh_database() -> Iterator[str]:
 
 
 @contextmanager
-def deployed_database() -> Iterator[str]:
-    """The same, with `FLOW` deployed."""
+def deployed_database(flow: str = FLOW) -> Iterator[str]:
+    """The same, with a program deployed."""
     with fresh_database() as url:
         with Client(url) as client:
-            client.deploy(FLOW)
+            client.deploy(flow)
         yield url
 
 

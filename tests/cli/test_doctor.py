@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 from click.testing import Result
 
@@ -17,7 +18,7 @@ from afl.cli import exit_codes
 from afl.cli.doctoring.findings import Grade
 from afl.cli.doctoring.surroundings import check_clock, check_nats
 from afl.kernel.model import TaskSpec
-from tests.cli.deployed import deployed_database, finished, fresh_database, worker
+from tests.cli.deployed import FLOW, deployed_database, finished, fresh_database, worker
 from tests.cli.runner import process, run
 from tests.cli.test_json_shapes import validate
 from tests.kernel.postgres.databases import empty_database, server_is_there
@@ -53,6 +54,12 @@ def test_a_database_that_cannot_be_reached_fails() -> None:
     assert "schema" not in found
 
 
+def test_a_database_that_is_no_postgresql_fails() -> None:
+    result = run("doctor", "--json", "--database", "mysql://host/name")
+    assert result.exit_code == exit_codes.FAILED
+    assert findings(result)["database"]["fix"] == "it looks like postgresql://host/name"
+
+
 @needs_server
 def test_a_schema_that_is_pending_fails() -> None:
     with empty_database() as conninfo:
@@ -78,13 +85,18 @@ def test_nothing_deployed_and_nobody_there_warns() -> None:
 @needs_server
 def test_facets_that_nobody_serves_and_tasks_that_wait() -> None:
     with deployed_database() as url:
+        later = TaskSpec("event", "later", delay=timedelta(minutes=5))
         with Client(url) as client:
-            late = timedelta(minutes=-5)
-            client.operations.persistence.kernel.enqueue([TaskSpec("event", "x", delay=-late)])
+            client.operations.persistence.kernel.enqueue([later])
         found = findings(run("doctor", "--json", "--database", url))
+        with psycopg.connect(url) as connection:
+            connection.execute("update afl.task set run_at = now() - interval '5 minutes'")
+        late = findings(run("doctor", "--json", "--database", url))
     told = "no live worker serves demo.Fetch, demo.Greet, demo.Store of `default`"
     assert found["facets"]["text"] == told
     assert found["oldest task"]["text"] == "nothing waits for a worker"
+    assert late["oldest task"]["text"] == "the oldest of 1 task for workers waits 5m"
+    assert late["oldest task"]["fix"] == "afl tasks list --state ready"
 
 
 @needs_server
@@ -98,6 +110,15 @@ def test_all_is_well_and_then_a_dead_letter() -> None:
         found = findings(run("doctor", "--json", "--database", url))
     assert found["dead letters"]["grade"] == "warn"
     assert found["dead letters"]["fix"] == "afl dlq list"
+
+
+@needs_server
+def test_a_list_that_nobody_serves_warns() -> None:
+    flow = FLOW.replace("=> (n: Int)", '=> (n: Int) with Queue(name = "far")')
+    with deployed_database(flow) as url, worker(url):
+        found = findings(run("doctor", "--json", "--database", url))
+    assert found["lists"]["text"] == "no live worker serves the list far of `default`"
+    assert found["lists"]["fix"] == "afl worker --list far --handlers MODULE"
 
 
 @contextmanager

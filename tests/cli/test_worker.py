@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ SLOW = HANDLERS.replace(
     """\
     import pathlib, time
     if name == "slow":
-        pathlib.Path("started").touch()
+        print("started", flush=True)
         while not pathlib.Path("go").exists():
             time.sleep(0.02)
 """,
@@ -95,7 +94,7 @@ def test_a_signal_lets_handlers_finish(project: Path, url: str, number: signal.S
     with serving(project, url) as running:
         told(running.stdout)
         name = submit(url, "Hello", "-i", "name=slow")
-        _wait_for(project / "started", running)
+        _wait_until_started(running)
         running.send_signal(number)
         assert told(running.stdout)["in_flight"] == 1
         (project / "go").touch()
@@ -114,7 +113,7 @@ def test_what_does_not_finish_in_time_is_handed_back(project: Path, url: str) ->
     with serving(project, url, "--drain", "100ms") as running:
         told(running.stdout)
         name = submit(url, "Hello", "-i", "name=slow")
-        _wait_for(project / "started", running)
+        _wait_until_started(running)
         running.terminate()
         told(running.stdout)
         assert told(running.stdout)["finished"] is False
@@ -127,10 +126,24 @@ def test_what_does_not_finish_in_time_is_handed_back(project: Path, url: str) ->
         kernel.sweep()
 
 
-def _wait_for(path: Path, running: subprocess.Popen[str]) -> None:
-    while not path.exists():
-        assert running.poll() is None
-        os.sched_yield()
+def test_a_second_signal_does_not_wait(project: Path, url: str) -> None:
+    with serving(project, url) as running:
+        told(running.stdout)
+        name = submit(url, "Hello", "-i", "name=slow")
+        _wait_until_started(running)
+        running.terminate()
+        assert told(running.stdout)["event"] == "stopping"
+        running.terminate()
+        assert running.wait(timeout=10) == -signal.SIGTERM
+    with Client(url) as client:
+        client.run(name).cancel(force=True)
+        client.operations.persistence.kernel.sweep()
+
+
+def _wait_until_started(running: subprocess.Popen[str]) -> None:
+    """What a handler prints is talk, so that data stays data."""
+    assert running.stderr is not None
+    assert running.stderr.readline() == "started\n"
 
 
 def test_the_banner_is_talk(project: Path, url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,14 +14,13 @@ from typing import TypeVar
 
 import psycopg
 import pytest
-from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGconn
 
 from afl.kernel.errors import BadRequest
 from afl.kernel.model import Commit, Json, Suspend
 from afl.kernel.port import Transaction
 from afl.kernel.postgres import migrate as kernel_migrate
-from afl.kernel.postgres.database import Database, PostgresTransaction, Row, Session
-from afl.kernel.postgres.statements import Hot
+from afl.kernel.postgres.database import Database, PostgresTransaction, Row, Sent, Session
 from afl.kernel.postgres.store import PostgresStore
 from afl.runtime.persistence import Await, LogLine, Needed, Wait
 from afl.runtime.postgres.migrate import migrate, migrations, status
@@ -75,16 +74,16 @@ def empty() -> Iterator[str]:
         yield url
 
 
-class _Noting(PostgresTransaction):
-    """A transaction that notes what it is told to send."""
+class _Noting(Session):
+    """A connection that notes the statements of every round trip."""
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self.names: list[bytes] = []
+    def __init__(self, pgconn: PGconn) -> None:
+        super().__init__(pgconn)
+        self.trips: list[list[bytes]] = []
 
-    def send(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> None:
-        self.names.append(statement.name)
-        super().send(statement, parameters)
+    def call_all(self, statements: Sequence[Sent]) -> list[list[Row]]:
+        self.trips.append([statement.name for statement, _ in statements])
+        return super().call_all(statements)
 
 
 class Watched:
@@ -143,12 +142,14 @@ def test_changes_of_many_runs_are_one_statement_and_need_no_answer(
         each.logs.append(LogLine("0/l", {}))
         each.awaits.append(Await("0/w", "n", "k"))
         made.append((run, each))
-    with Session.connect(postgres_kept.url, autocommit=True) as session:
-        transaction = _Noting(session)
-        store.write_many(transaction, made)
-        assert session.info.transaction_status == TransactionStatus.IDLE
+    with _Noting.connect(postgres_kept.url, autocommit=True) as session:
+        transaction = PostgresTransaction(session)
+        store.write_many(transaction, made[:2])
+        store.start_run(transaction, runs[0])
+        store.write_changes(transaction, *made[2])
+        assert session.trips == []
         transaction.end()
-    assert transaction.names == [b"afl_write_changes"]
+        assert session.trips == [[b"afl_write_changes", b"afl_start_run"]]
     for run in runs:
         assert len(store.get_steps_by_workflow(run)) == 2
 

@@ -28,6 +28,7 @@ _TELLING = (
     "effects_repeated",
     "outside_answers",
     "inline_answers",
+    "answers_at_hand",
     "memories_lost",
 )
 

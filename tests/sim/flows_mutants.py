@@ -18,6 +18,7 @@ from afl.kernel.model import CallId, Claim, Json
 from afl.kernel.port import Transaction
 from afl.runtime import machine
 from afl.runtime.context import ExecutionContext, count
+from afl.runtime.entities import Run
 from afl.runtime.evaluator import Evaluator, Turn
 from afl.runtime.handlers import blocks, completion
 from afl.runtime.persistence import IterationChanges
@@ -100,11 +101,13 @@ def _without_limit(context: ExecutionContext, map_step: StepDefinition) -> None:
 class TrustsMemory(Evaluator):
     """Takes what it remembers of a run for what is so, whoever had the run meanwhile."""
 
-    def evaluate(self, claim: Claim, *, stay: bool = False) -> Turn:
+    def evaluate(
+        self, claim: Claim, *, stay: bool = False, runs: Mapping[WorkflowId, Run] | None = None
+    ) -> Turn:
         kept = self._kept.get(claim.task.id)
         if kept is not None:
             kept.fence, kept.commits = claim.task.committed_fence, claim.task.commits
-        return super().evaluate(claim, stay=stay)
+        return super().evaluate(claim, stay=stay, runs=runs)
 
 
 class KeepsAnswers(Evaluator):
@@ -118,8 +121,8 @@ class KeepsAnswers(Evaluator):
 class EndsLater(Evaluator):
     """Writes the end of a run when its task has been closed."""
 
-    def write(self, transaction: Transaction, turn: Turn) -> None:
-        super().write(transaction, replace(turn, end=None))
+    def write(self, transaction: Transaction, *turns: Turn) -> None:
+        super().write(transaction, *(replace(turn, end=None) for turn in turns))
 
     def accepted(self, turn: Turn) -> None:
         end = turn.end
@@ -134,10 +137,14 @@ class ForgetsInline(Evaluator):
     """Drops the answers to the steps whose work was done on the way."""
 
     def go_on(
-        self, turn: Turn, replies: Sequence[tuple[CallId, Reply]] = (), *, stay: bool = False
+        self,
+        turn: Turn,
+        replies: Sequence[tuple[CallId | None, Reply]] = (),
+        *,
+        stay: bool = False,
     ) -> Turn:
         following = super().go_on(turn, (), stay=stay)
-        applied = tuple(call for call, _ in replies)
+        applied = tuple(call for call, _ in replies if call is not None)
         return replace(following, commit=replace(following.commit, applied=applied))
 
 
@@ -152,6 +159,10 @@ class AcceptsEarly(Worker):
 
     def committed(self, evaluator: Evaluator, turn: Turn) -> None:
         pass
+
+
+def _nothing_to_take_over(context: ExecutionContext) -> None:
+    """Work that was at hand of a lost worker is waited for, for ever."""
 
 
 # Wrong stores
@@ -237,6 +248,7 @@ MUTANTS = (
     Mutant("yields are not found again", store=YieldsForgotten),
     Mutant("answers stay untaken", evaluator=KeepsAnswers),
     Mutant("inline answers are dropped", evaluator=ForgetsInline),
+    Mutant("work at hand is not taken over", ((machine, "take_over", _nothing_to_take_over),)),
     Mutant("the end comes later", evaluator=EndsLater),
     Mutant("no fence", kernel=NoFenceCheck),
 )

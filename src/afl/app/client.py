@@ -59,7 +59,7 @@ class Client:
         key: str | None = None,
         conflict: str = "attach",
         labels: Mapping[str, str] | None = None,
-        priority: int = 0,
+        priority: int | None = None,
         deadline: str | timedelta | datetime | None = None,
     ) -> Run:
         """Starts a run of a deployed program. With a key, submitting again finds the same run.

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from uuid import UUID
 
 _TAIL_BITS = 74  # what a version 7 UUID leaves free: 12 bits above the variant field, 62 below it
 _LOW_BITS = 62
@@ -51,7 +50,7 @@ class SystemIds:
         """A fresh id, greater than every id this source made before."""
         with self._lock:
             self._advance()
-            return str(_uuid7(self._last_ms, self._tail))
+            return _uuid7(self._last_ms, self._tail)
 
     def _advance(self) -> None:
         now_ms = self._wall_ms()
@@ -69,6 +68,8 @@ class SystemIds:
         self._tail = self._random_bits(_TAIL_BITS - 1)
 
 
-def _uuid7(ms: int, tail: int) -> UUID:
+def _uuid7(ms: int, tail: int) -> str:
     high, low = tail >> _LOW_BITS, tail & ((1 << _LOW_BITS) - 1)
-    return UUID(int=ms << 80 | _VERSION << 76 | high << 64 | _VARIANT << _LOW_BITS | low)
+    text = f"{ms << 80 | _VERSION << 76 | high << 64 | _VARIANT << _LOW_BITS | low:032x}"
+    # what UUID would do, in a third of its time
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

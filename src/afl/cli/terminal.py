@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -24,6 +26,8 @@ class Terminal:
 
     color: ColorMode = ColorMode.AUTO
     debug: bool = False
+    _data: TextIO | None = None
+    """Where data goes while what others print is talk."""
 
     @property
     def width(self) -> int:
@@ -41,7 +45,22 @@ class Terminal:
 
     def data(self, text: str) -> None:
         """Write data as it is; a text for people ends with a line break."""
-        sys.stdout.write(text)
+        (self._data or sys.stdout).write(text)
+
+    def data_now(self, text: str) -> None:
+        """Write data that somebody waits for."""
+        self.data(text)
+        (self._data or sys.stdout).flush()
+
+    @contextmanager
+    def others_talk(self) -> Iterator[None]:
+        """While this lasts, what the code of users prints is talk; our data stays data."""
+        self._data = sys.stdout
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        finally:
+            self._data = None
 
     def json(self, value: object) -> None:
         """Write a JSON value, readable by people too."""
@@ -49,7 +68,7 @@ class Terminal:
 
     def say(self, line: str) -> None:
         """Tell the user something, after all data so far: both streams may end in one place."""
-        sys.stdout.flush()
+        (self._data or sys.stdout).flush()
         sys.stderr.write(f"{line}\n")
 
     def error(self, message: str) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from afl.ir import model as ir
 from afl.kernel.model import MAX_CRASHES, NO_RETRY, CallSpec, Json, Retry, TaskSpec, Wake
 from afl.kernel.requests import MAX_DURATION
-from afl.runtime.context import ExecutionContext
+from afl.runtime.context import ExecutionContext, Memory
 from afl.runtime.conversions import WrongValue
-from afl.runtime.persistence import Await
-from afl.runtime.plan import FacetPlan, Policies
+from afl.runtime.entities import Run
+from afl.runtime.persistence import Await, RateWish
+from afl.runtime.plan import FacetPlan, Plan, Policies
 from afl.runtime.scope import Place
 from afl.runtime.states import ObjectType
-from afl.runtime.step import StepDefinition
+from afl.runtime.step import ROOT, StepDefinition
 
 #: The name of the tasks that advance a run, and of those that run a script.
 EXECUTE = "afl:execute"
@@ -26,6 +27,7 @@ NO_TIMEOUT = timedelta(days=3650)
 TIMERS, SIGNALS = "afl.timers", "afl.signals"
 SLEEP, UNTIL, WAIT = "afl.time.Sleep", "afl.time.Until", "afl.event.Wait"
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _KINDS = {"prompt": "turn", "human": "human", "script": "script", "handler": "event"}
 
 
@@ -83,6 +85,14 @@ class Settings:
         slot = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) % bound
         return f"{name}:{given.get('key') or ''}:{slot}"
 
+    def rate(self, name: str) -> RateWish | None:
+        """How often a facet may start, None if that does not matter."""
+        given = self.get("RateLimit")
+        if given is None:
+            return None
+        per = timedelta(milliseconds=_int(given, "per"))
+        return RateWish(name, str(given.get("key") or ""), _int(given, "max"), per)
+
     def task_list(self) -> str:
         given = self.get("Queue")
         return "default" if given is None else str(given["name"])
@@ -113,6 +123,10 @@ def event_call(context: ExecutionContext, step: StepDefinition, facet: FacetPlan
         given["retry_on"] = retry_on
     if effect != "keyed":
         given["effect"] = effect
+    rate = settings.rate(name)
+    if rate is not None:
+        context.changes.rates[step.path] = rate
+        given["rate"] = {"max": rate.max, "per_ms": rate.per // timedelta(milliseconds=1)}
     server, script = _server(facet)
     if script is not None:
         given["script"] = script.code
@@ -170,6 +184,23 @@ def flow_call(context: ExecutionContext, step: StepDefinition, facet: FacetPlan)
         timeout=timeout,
     )
     return CallSpec(step.path, task, timeout or NO_TIMEOUT)
+
+
+def run_task(run: Run, plan: Plan, *, priority: int | None, timeout: timedelta | None) -> TaskSpec:
+    """The task of a run that is started by itself, as the policies of its workflow say unless a
+    priority or a timeout is given."""
+    facet = plan.facet(run.workflow)
+    root = StepDefinition(run.id, ROOT, ObjectType.WORKFLOW, run.workflow, run.workflow)
+    root.params = dict(run.inputs)
+    context = ExecutionContext(run, plan, Memory({ROOT: root}), _NEVER)
+    settings = Settings(context, root, facet)
+    return flow_task(
+        {"program": run.program, "workflow": run.workflow},
+        lane=settings.lane(run.workflow, root.id),
+        task_list=settings.task_list(),
+        priority=settings.priority(0) if priority is None else priority,
+        timeout=settings.timeout() if timeout is None else timeout,
+    )
 
 
 def flow_task(

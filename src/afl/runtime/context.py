@@ -18,7 +18,7 @@ from afl.runtime.entities import Run
 from afl.runtime.persistence import IterationChanges, Loaded, LogLine, Needed, Wait
 from afl.runtime.plan import Plan
 from afl.runtime.states import StepState
-from afl.runtime.step import ROOT, StepDefinition, parent_of
+from afl.runtime.step import ROOT, StepDefinition, is_below, parent_of
 from afl.runtime.telemetry import SILENT, Telemetry
 
 T = TypeVar("T")
@@ -90,6 +90,8 @@ class Memory:
     #: rows of the run that this one was forked from, by path
     origin: dict[str, StepDefinition | None] = field(default_factory=dict)
     memos: dict[tuple[str, str], Mapping[str, Json] | None] = field(default_factory=dict)
+    #: paths of the steps that have not ended, by what they are below
+    unended: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, needed: Needed, loaded: Loaded) -> None:
         """Takes in the rows that were asked for."""
@@ -123,6 +125,12 @@ class ExecutionContext:
     now: datetime
     changes: IterationChanges = field(default_factory=IterationChanges)
     telemetry: Telemetry = SILENT
+    #: the first iteration since the run came into these hands
+    takes_over: bool = False
+    #: how many calls deep the task of the run is
+    depth: int = 0
+    #: calls that the kernel would not take, by key, and why
+    refused: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     queue: deque[str] = field(default_factory=deque)
     _queued: set[str] = field(default_factory=set)
     _ended: set[str] = field(default_factory=set)
@@ -187,6 +195,17 @@ class ExecutionContext:
         if (facet, key) not in self.memory.memos:
             raise Unloaded(Needed(memos=frozenset(((facet, key),))))
         return self.memory.memos[facet, key]
+
+    def unended_below(self, path: str) -> list[str]:
+        """The paths of all steps below one that have not ended."""
+        known = self.memory.unended.get(path)
+        if known is None:
+            if not self._knows(path):
+                raise Unloaded(Needed(unended=frozenset((path,))))
+            known = [each for each in self.memory.steps if is_below(each, path)]
+        new = [each for each in self._copies if is_below(each, path)]
+        rows = {each: self.find(each) for each in (*known, *new)}
+        return sorted(each for each, row in rows.items() if row is not None and not row.is_terminal)
 
     def items(self, path: str, compute: Callable[[], list[Json]]) -> list[Json]:
         """The list that a foreach goes over, computed once."""
@@ -283,10 +302,14 @@ class ExecutionContext:
             self.changes.waits.append(Wait(on, block))
 
     def call(self, spec: CallSpec) -> None:
-        """Has outside work done."""
+        """Has outside work done, for which the run stays open."""
         self.changes.calls.append(spec)
         root = self.edit(ROOT)
         root.frame["open"] = count(root, "open") + 1
+
+    def set_timer(self, spec: CallSpec) -> None:
+        """Has time come back with an answer. It does not keep the run open."""
+        self.changes.calls.append(spec)
 
     def log(self, path: str, values: Mapping[str, Json]) -> None:
         self.changes.logs.append(LogLine(path, values))
@@ -313,6 +336,7 @@ class ExecutionContext:
         memory.items.update(self._items)
         # others make results too, and results grow old: the next iteration looks again
         memory.memos.clear()
+        memory.unended.clear()
         # what is known in part only is not known: it is loaded when it is asked for
         for owner, paths in self._yields.items():
             if owner in memory.yields or memory.knows(owner):
@@ -323,11 +347,6 @@ class ExecutionContext:
         for path in self._copies:
             if StepState.is_terminal(self._copies[path].state):
                 memory.items.pop(path, None)
-
-
-def is_below(path: str, above: str) -> bool:
-    """Whether something stands in what is at another path, at any depth."""
-    return path != above and (above == ROOT or path.startswith(f"{above}/"))
 
 
 def _owner_of(path: str) -> str:

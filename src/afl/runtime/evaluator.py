@@ -35,17 +35,18 @@ from afl.kernel.model import (
     WorkerSpec,
 )
 from afl.kernel.port import Transaction
-from afl.runtime.calls import flow_task
+from afl.runtime.at_hand import keep
 from afl.runtime.context import ExecutionContext, Memory, Unloaded, count
-from afl.runtime.conversions import WrongValue
 from afl.runtime.entities import Fork, Run
-from afl.runtime.errors import BadInputs, UnknownFacet, UnknownRun, UnknownStep
+from afl.runtime.errors import UnknownRun, UnknownStep
 from afl.runtime.machine import advance, unresolved
 from afl.runtime.pausing import hold, pause_key
 from afl.runtime.persistence import IterationChanges, Needed, PersistenceAPI
-from afl.runtime.plan import Plan
+from afl.runtime.placing import keep_rates, lane_cycles
 from afl.runtime.programs import Plans
-from afl.runtime.replies import Reply
+from afl.runtime.replies import Reply, with_mixins
+from afl.runtime.settling import End
+from afl.runtime.signalling import deliver
 from afl.runtime.states import RunState, StepState
 from afl.runtime.step import (
     ROOT,
@@ -55,14 +56,12 @@ from afl.runtime.step import (
     parent_of,
     split_step_id,
 )
+from afl.runtime.submitting import Order, Submitter
 from afl.runtime.telemetry import SILENT, Telemetry
 
 #: How many runs a process keeps the rows of, for when it gets to advance them again.
 MEMORIES = 512
 _LEASE = timedelta(hours=1)
-
-#: The state, outputs and error of a run that has ended.
-End = tuple[str, Mapping[str, Json] | None, Mapping[str, Json] | None]
 
 
 class ExecutionStatus(Enum):
@@ -93,6 +92,7 @@ class Turn:
     """One evaluation of a claimed flow task, to be committed."""
 
     run: Run
+    task: Task
     commit: Commit
     changes: IterationChanges
     end: End | None
@@ -111,6 +111,7 @@ class _Kept:
     """What is known of a run, good as long as nobody else has committed its task."""
 
     run: Run
+    task: Task
     memory: Memory
     fence: Fence | None = None
     commits: int = 0
@@ -137,35 +138,48 @@ class Evaluator:
 
     # What workers use
 
-    def evaluate(self, claim: Claim, *, stay: bool = False) -> Turn:
+    def evaluate(
+        self, claim: Claim, *, stay: bool = False, runs: Mapping[WorkflowId, Run] | None = None
+    ) -> Turn:
         """Advances the run of a claimed flow task as far as it goes.
 
-        With `stay`, the task is kept in hand while its callees run.
+        With `stay`, the task is kept in hand while its callees run. `runs` are runs that were read
+        just now; one that is not among them is read here.
         """
         task = claim.task
         with self._lock:
             kept = self._kept.pop(task.id, None)
         if kept is not None and (kept.fence, kept.commits) != (task.committed_fence, task.commits):
             kept = None
-        run = self.persistence.get_run(WorkflowId(task.id))
+        run = (runs or {}).get(WorkflowId(task.id)) or self.persistence.get_run(WorkflowId(task.id))
         is_new = run is None
-        run = run or _child_run(task)
+        run = run or self._child_run(task)
         if kept is None:
-            kept = _Kept(run, Memory())
+            kept = _Kept(run, task, Memory())
             if task.committed_fence is None:
                 kept.memory.steps[ROOT] = None
-        kept.run = run
+        kept.run, kept.task = run, task
         replies = [(call.id, Reply(call.key, call.status, call.reply)) for call in claim.replies]
         return self._turn(claim.fence, 0, kept, replies, is_new=is_new, stay=stay)
 
     def go_on(
-        self, turn: Turn, replies: Sequence[tuple[CallId, Reply]] = (), *, stay: bool = False
+        self,
+        turn: Turn,
+        replies: Sequence[tuple[CallId | None, Reply]] = (),
+        *,
+        stay: bool = False,
     ) -> Turn:
-        """The next turn under the same fence, after one that was accepted."""
+        """The next turn under the same fence, after one that was accepted. An answer to work at
+        hand has no call."""
         with self._lock:
             kept = self._kept.pop(turn.run.id)
         number = turn.commit.number + 1
         return self._turn(turn.commit.fence, number, kept, replies, is_new=False, stay=stay)
+
+    def keep_at_hand(self, turn: Turn) -> Turn:
+        """The turn with its calls done by whoever holds the run, instead of by tasks."""
+        keep(turn.context)
+        return replace(turn, commit=replace(turn.commit, calls=(), then=Continue()))
 
     def accepted(self, turn: Turn) -> None:
         """A turn was committed: what it changed is what is known of the run from now on."""
@@ -175,9 +189,16 @@ class Evaluator:
         if turn.end is not None:
             return
         commit = turn.commit
-        if turn.run.pause_requested:
+        if turn.is_new and turn.run.parent is not None:
+            self._recheck_parent(turn)
+        elif turn.run.pause_requested:
             self._recheck_pause(turn)
-        kept = _Kept(turn.run, turn.context.memory, commit.fence, commit.number + 1)
+        for key in turn.changes.cancels:
+            self._stop_call(turn.run.id, key)
+        if turn.changes.awaits:
+            # the event may have come before
+            deliver(self.persistence)
+        kept = _Kept(turn.run, turn.task, turn.context.memory, commit.fence, commit.number + 1)
         with self._lock:
             while len(self._kept) >= MEMORIES:
                 self._kept.pop(next(iter(self._kept)))
@@ -189,6 +210,22 @@ class Evaluator:
         if run is not None and not run.pause_requested:
             self.end_pause(run.id, turn.context.row(ROOT))
 
+    def _recheck_parent(self, turn: Turn) -> None:
+        """A pause of the caller, or its end, has not found a run that was not written yet."""
+        assert turn.run.parent is not None
+        parent = self.persistence.get_run(turn.run.parent)
+        if parent is not None and parent.pause_requested != turn.run.pause_requested:
+            self.persistence.set_pause(turn.run.id, parent.pause_requested)
+            if turn.run.pause_requested:
+                self.end_pause(turn.run.id, turn.context.row(ROOT))
+
+    def _stop_call(self, run: WorkflowId, key: str) -> None:
+        """Has work stopped whose answer nobody waits for. If this is lost, it ends by itself."""
+        call = self.persistence.kernel.find_call(TaskId(run), key)
+        if call is not None and call.status is CallStatus.OPEN and call.callee is not None:
+            error: Json = {"type": "Canceled", "message": "Its caller took longer than its time."}
+            self.persistence.kernel.stop(call.callee, error=error)
+
     def end_pause(self, run: WorkflowId, root: StepDefinition) -> None:
         """Lets a run that has paused go on."""
         key = pause_key(root)
@@ -196,23 +233,27 @@ class Evaluator:
         if call is not None:
             self.persistence.kernel.reply(call.id, CallStatus.OK)
 
-    def write(self, transaction: Transaction, turn: Turn) -> None:
-        """The rows of a turn, in the transaction that commits it."""
-        persistence, run = self.persistence, turn.run
-        if turn.is_new:
-            persistence.write_run(transaction, run)
-        persistence.write_changes(transaction, run.id, turn.changes)
-        if turn.end is not None:
-            persistence.finish_run(transaction, run.id, *turn.end)
-        elif run.state == RunState.CREATED:
-            persistence.start_run(transaction, run.id)
+    def write(self, transaction: Transaction, *turns: Turn) -> None:
+        """The rows of turns, in the transaction that commits them."""
+        persistence = self.persistence
+        for turn in turns:
+            if turn.is_new:
+                persistence.write_run(transaction, turn.run)
+        changes = [(turn.run.id, turn.changes) for turn in turns if turn.changes.has_changes]
+        if changes:
+            persistence.write_many(transaction, changes)
+        for turn in turns:
+            if turn.end is not None:
+                persistence.finish_run(transaction, turn.run.id, *turn.end)
+            elif turn.run.state == RunState.CREATED and turn.commit.number == 0:
+                persistence.start_run(transaction, turn.run.id)
 
     def _turn(
         self,
         fence: Fence,
         number: int,
         kept: _Kept,
-        replies: Sequence[tuple[CallId, Reply]],
+        replies: Sequence[tuple[CallId | None, Reply]],
         *,
         is_new: bool,
         stay: bool,
@@ -220,31 +261,47 @@ class Evaluator:
         plan = self.plans.get(kept.run.program)
         answers = [reply for _, reply in replies]
         now = self.persistence.now()
+        refused: dict[str, Mapping[str, Json]] = {}
         while True:
-            context = ExecutionContext(kept.run, plan, kept.memory, now, telemetry=self.telemetry)
+            context = ExecutionContext(
+                kept.run,
+                plan,
+                kept.memory,
+                now,
+                telemetry=self.telemetry,
+                takes_over=number == 0,
+                depth=kept.task.depth,
+                refused=refused,
+            )
             try:
                 if kept.run.pause_requested:
                     hold(context, answers)
                 else:
                     advance(context, answers)
-                break
             except Unloaded as missing:
                 self._load(kept, missing.needed)
+                continue
+            cycles = lane_cycles(self.persistence, kept.task, context.changes.calls)
+            if not cycles:
+                break
+            refused |= cycles
+        keep_rates(self.persistence, context.changes)
         then, end = self._then(context, stay)
         commit = Commit(
             fence,
             then,
             number,
             calls=tuple(context.changes.calls),
-            applied=tuple(call for call, _ in replies),
+            applied=tuple(call for call, _ in replies if call is not None),
         )
-        return Turn(kept.run, commit, context.changes, end, is_new, context)
+        return Turn(kept.run, kept.task, commit, context.changes, end, is_new, context)
 
     def _then(self, context: ExecutionContext, stay: bool) -> tuple[Then, End | None]:
         root = context.row(ROOT)
         if root.is_complete:
             outputs = dict(root.returns)
-            return Close(Outcome.SUCCESS, outputs), (RunState.COMPLETED, outputs, None)
+            answer = with_mixins(outputs, _changed_mixins(context, root))
+            return Close(Outcome.SUCCESS, answer), (RunState.COMPLETED, outputs, None)
         if not root.is_terminal:
             goes_on = root.frame.get("more") or (stay and context.changes.calls)
             if goes_on and not context.run.pause_requested:
@@ -281,8 +338,34 @@ class Evaluator:
             rows = self.persistence.load(kept.run.fork.run, Needed(steps=needed.origin))
             for path in needed.origin:
                 kept.memory.origin[path] = rows.steps.get(path)
+        for path in needed.unended:
+            unended = self.persistence.get_unended_steps(kept.run.id, path)
+            kept.memory.unended[path] = [row.path for row in unended]
+            for row in unended:
+                kept.memory.steps.setdefault(row.path, row)
         for facet, key in needed.memos:
             kept.memory.memos[facet, key] = self.persistence.get_memo(facet, key)
+
+    def _child_run(self, task: Task) -> Run:
+        """The run of a workflow that was called as a step, seen for the first time. It is paused
+        if its caller is."""
+        given = task.input
+        assert isinstance(given, dict)
+        inputs = given.get("inputs")
+        parent = WorkflowId(str(given["run"]))
+        caller = self.persistence.get_run(parent)
+        return Run(
+            WorkflowId(task.id),
+            str(given["program"]),
+            str(given["workflow"]),
+            inputs if isinstance(inputs, dict) else {},
+            state=RunState.RUNNING,
+            priority=task.priority,
+            tenant=task.tenant,
+            parent=parent,
+            parent_path=str(given["step"]),
+            pause_requested=caller is not None and caller.pause_requested,
+        )
 
     # What programs use that drive a run without a worker
 
@@ -293,36 +376,11 @@ class Evaluator:
         inputs: Mapping[str, Json] | None = None,
         *,
         key: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        priority: int = 0,
-        tenant: str = "default",
-        timeout: timedelta | None = None,
         fork: Fork | None = None,
     ) -> WorkflowId:
         """Makes a run, ready to be advanced by any worker. A known key answers with its run."""
-        checked = check_inputs(self.plans.get(program), workflow, inputs or {})
-        run = Run(
-            WorkflowId(self._ids.new_id()),
-            program,
-            workflow,
-            checked,
-            labels=labels or {},
-            key=key,
-            priority=priority,
-            tenant=tenant,
-            fork=fork,
-        )
-        given: dict[str, Json] = {"program": program, "workflow": workflow}
-        spec = replace(
-            flow_task(given, priority=priority, timeout=timeout),
-            id=TaskId(run.id),
-            tenant=tenant,
-            idem=None if key is None else f"run:{key}",
-        )
-        made = self.persistence.kernel.enqueue(
-            [spec], writes=lambda transaction: self.persistence.write_run(transaction, run)
-        )
-        return WorkflowId(made[0].id)
+        order = Order(program, workflow, inputs or {}, key=key, fork=fork)
+        return Submitter(self.persistence, self.plans, self._ids).submit(order)
 
     def execute(
         self,
@@ -434,33 +492,17 @@ class Evaluator:
         return self._driver
 
 
-def check_inputs(plan: Plan, workflow: str, inputs: Mapping[str, Json]) -> Mapping[str, Json]:
-    """The inputs of a run, complete and of the right types."""
-    facet = plan.facet(workflow).facet
-    if facet.kind != "workflow":
-        raise UnknownFacet(f"`{workflow}` is not a workflow, so it cannot be started.")
-    try:
-        return plan.conversions.record(inputs, facet.params, workflow)
-    except WrongValue as error:
-        raise BadInputs(f"`{workflow}` cannot start: {error}") from error
-
-
-def _child_run(task: Task) -> Run:
-    """The run of a workflow that was called as a step, seen for the first time."""
-    given = task.input
-    assert isinstance(given, dict)
-    inputs = given.get("inputs")
-    return Run(
-        WorkflowId(task.id),
-        str(given["program"]),
-        str(given["workflow"]),
-        inputs if isinstance(inputs, dict) else {},
-        state=RunState.RUNNING,
-        priority=task.priority,
-        tenant=task.tenant,
-        parent=WorkflowId(str(given["run"])),
-        parent_path=str(given["step"]),
-    )
+def _changed_mixins(context: ExecutionContext, root: StepDefinition) -> dict[str, Json]:
+    """The records of mixins that a called run has yielded to, for the step that has called it."""
+    if context.run.parent is None:
+        return {}
+    aliases = [str(mixin.alias) for mixin in context.plan.facet(root.facet_name).mixins]
+    given = context.run.inputs
+    return {
+        alias: root.params[alias]
+        for alias in aliases
+        if alias in root.params and root.params[alias] != given.get(alias)
+    }
 
 
 def _above(path: str) -> list[str]:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from afl.base.errors import AflError
 from afl.ir import model as ir
 from afl.kernel.model import CallStatus, Json
+from afl.runtime.at_hand import note_answer, take_over
 from afl.runtime.calls import SLEEP, UNTIL, Settings, runs_elsewhere
 from afl.runtime.context import ExecutionContext, Search, count
 from afl.runtime.handlers import handlers_of
@@ -22,11 +23,12 @@ from afl.runtime.handlers.completion import keep_result
 from afl.runtime.pausing import is_pause, noted
 from afl.runtime.persistence import Memo
 from afl.runtime.plan import FACET_CATCH
-from afl.runtime.replies import Reply
+from afl.runtime.replies import Reply, split_mixins
 from afl.runtime.reuse import memo_key
 from afl.runtime.scope import Place
 from afl.runtime.states import BLOCKS, ObjectType, StepState, transitions_of
 from afl.runtime.step import ROOT, StepDefinition, error_of, parent_of
+from afl.runtime.timeouts import TAG, stop_below
 
 _BEFORE_CATCH = (StepState.CREATED, StepState.FACET_INIT_BEGIN)
 
@@ -40,6 +42,8 @@ def advance(context: ExecutionContext, replies: Sequence[Reply]) -> None:
         assert isinstance(more, list)
         for path in more:
             context.push(str(path))
+    if context.takes_over:
+        take_over(context)
     if context.row(ROOT).frame.get("inbox"):
         replies = [*noted(context.edit(ROOT)), *replies]
     context.require(reply.key.partition("#")[0] for reply in replies)
@@ -228,13 +232,21 @@ def halt(context: ExecutionContext, step: StepDefinition) -> None:
 def receive(context: ExecutionContext, reply: Reply) -> None:
     """Takes one answer in. One that nobody waits for any more changes nothing."""
     root = context.edit(ROOT)
-    root.frame["open"] = count(root, "open") - 1
     path, _, tag = reply.key.partition("#")
+    if tag != TAG:
+        root.frame["open"] = count(root, "open") - 1
+    note_answer(root, reply.key)
     if is_pause(reply):
         root.frame.pop("paused", None)
         return
     found = context.find(path)
     if found is None or found.is_terminal:
+        return
+    if tag == TAG:
+        if reply.status is CallStatus.TIMEOUT:
+            error = stop_below(context, found)
+            fail(context, context.edit(path), error)
+            context.push(path)
         return
     step = context.edit(path)
     try:
@@ -272,7 +284,12 @@ def _apply(
         step.frame["left"] = 0
     elif step.state == StepState.EVENT_TRANSMIT:
         facet = plan.facet(step.facet_name)
+        result, records = split_mixins(result)
         step.returns = plan.conversions.record(result, facet.facet.returns, facet.facet.name)
+        if records and runs_elsewhere(context, step):
+            # a fork has to know what the work was asked with
+            step.frame["given"] = {alias: step.params.get(alias) for alias in records}
+            step.params = {**step.params, **records}
         step.frame["answered"] = 1
         keep_result(plan, step, facet)
         step.request_state_change(True)

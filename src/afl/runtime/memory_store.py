@@ -8,7 +8,7 @@ in the tables are never changed, only replaced; what goes in or out is copied.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count, islice
@@ -21,15 +21,16 @@ from afl.ir.digest import program_hash
 from afl.kernel import memory
 from afl.kernel.errors import NotFound
 from afl.kernel.memory.transaction import MemoryTransaction, Tables, TablesView
-from afl.kernel.model import Json
+from afl.kernel.model import Json, State, TaskId
 from afl.kernel.port import Transaction
 from afl.runtime.entities import Run
+from afl.runtime.memory_rates import MemoryRates, forget_rates
 from afl.runtime.memory_signals import MemorySignals, await_event, forget_events, forget_waits
 from afl.runtime.memory_tables import Lists, MemoryTables, map_out, opened
-from afl.runtime.persistence import IterationChanges, Loaded, LogLine, Needed
+from afl.runtime.persistence import IterationChanges, Loaded, LogLine, Needed, StaleRuns
 from afl.runtime.run_values import copy_run, map_in, run_in
 from afl.runtime.states import RunState
-from afl.runtime.step import StepDefinition, StepId, WorkflowId, split_step_id
+from afl.runtime.step import StepDefinition, StepId, WorkflowId, is_below, split_step_id
 
 _PROGRAMS = "program"
 _DEPLOYMENTS = "deployment"
@@ -117,6 +118,10 @@ class MemoryRuns(MemoryTables):
         found = self._read(lambda tables: tables[_RUNS].get(run))
         return None if found is None else copy_run(found, map_out)
 
+    def get_runs(self, runs: Sequence[WorkflowId]) -> Mapping[WorkflowId, Run]:
+        found = {run: self.get_run(run) for run in runs}
+        return {id: run for id, run in found.items() if run is not None}
+
     def find_runs(
         self,
         *,
@@ -143,6 +148,25 @@ class MemoryRuns(MemoryTables):
 
         return self._read(work)
 
+    def stale_runs(self, after: WorkflowId | None, limit: int) -> StaleRuns:
+        def work(tables: TablesView) -> list[WorkflowId]:
+            runs = tables[_RUNS]
+            later = (WorkflowId(id_) for id_ in sorted(runs) if id_ > (after or ""))
+            return list(islice((id_ for id_ in later if runs[id_].finished_at is None), limit))
+
+        seen = self._read(work)
+        closed = [run for run in seen if self._is_closed(run)]
+        return StaleRuns(closed, seen[-1] if len(seen) >= limit else None)
+
+    def _is_closed(self, run: WorkflowId) -> bool:
+        """Whether a run that has not ended has a task that has. Asked in this order, since the
+        task is closed in the transaction that ends the run."""
+        task = self._kernel.get_task(TaskId(run))
+        if task is None or task.state is not State.CLOSED:
+            return False
+        found = self.get_run(run)
+        return found is not None and found.finished_at is None
+
 
 class MemorySteps(MemoryTables):
     """See `persistence.Runs` for what each method promises."""
@@ -155,10 +179,8 @@ class MemorySteps(MemoryTables):
     def write_many(
         self, transaction: Transaction, changes: Iterable[tuple[WorkflowId, IterationChanges]]
     ) -> None:
-        """`write_changes` for several runs."""
-        tables = opened(transaction).tables
         for run, each in changes:
-            _write_changes(tables, run, each)
+            self.write_changes(transaction, run, each)
 
     def load(self, run: WorkflowId, needed: Needed) -> Loaded:
         def work(tables: TablesView) -> Loaded:
@@ -197,6 +219,17 @@ class MemorySteps(MemoryTables):
             steps = tables[_steps(run)]
             paths = sorted(path for path, step in steps.items() if step.state == state)
             return [steps[path].clone() for path in paths[:limit]]
+
+        return self._read(work)
+
+    def get_unended_steps(self, run: WorkflowId, below: str) -> list[StepDefinition]:
+        def work(tables: TablesView) -> list[StepDefinition]:
+            steps = tables[_steps(run)]
+            return [
+                steps[path].clone()
+                for path in sorted(steps)
+                if not steps[path].is_terminal and is_below(path, below)
+            ]
 
         return self._read(work)
 
@@ -280,7 +313,7 @@ def _memo(facet: str, key: str) -> str:
     return f"{facet}\0{key}"
 
 
-class MemoryStore(MemoryPrograms, MemoryRuns, MemorySteps, MemorySignals, MemoryMemos):
+class MemoryStore(MemoryPrograms, MemoryRuns, MemorySteps, MemorySignals, MemoryMemos, MemoryRates):
     """Everything that a run needs to be kept, in memory. Threads may share one."""
 
     def __init__(self, clock: Clock | None = None, ids: IdSource | None = None) -> None:
@@ -306,6 +339,7 @@ class MemoryStore(MemoryPrograms, MemoryRuns, MemorySteps, MemorySignals, Memory
                     _forget(tables, run)
                 gone += min(len(runs), limit - gone)
             forget_events(tables, before)
+            forget_rates(tables, before)
             for key, (_, until) in list(tables[_MEMOS].items()):
                 if until is not None and until <= before:
                     del tables[_MEMOS][key]

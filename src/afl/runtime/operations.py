@@ -7,7 +7,7 @@ refused with an error that says what to do instead.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -47,13 +47,12 @@ from afl.runtime.forking import Forks
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.plan import FacetPlan
 from afl.runtime.reasons import Why
+from afl.runtime.settling import ENDED, settle_run
 from afl.runtime.states import RunState
 from afl.runtime.step import ROOT, StepDefinition, WorkflowId, step_id
 from afl.runtime.submitting import Conflict, Order, Submitter
 from afl.runtime.views import Tree, state_word
 
-#: What rings on a doorbell when a run has ended.
-ENDED = "afl.ended"
 _WAITING = PollPolicy(min_seconds=0.01, max_seconds=1.0, backoff=1.6, jitter=0.1)
 _PAGE = 100
 
@@ -72,7 +71,7 @@ class Operations:
         self.persistence = persistence
         self.evaluator = evaluator or Evaluator(persistence)
         self._plans = self.evaluator.plans
-        self._submitter = Submitter(persistence, self._plans, ids or SystemIds())
+        self._submitter = Submitter(persistence, self._plans, ids or SystemIds(), self._ring)
         self._forks = Forks(persistence, self._plans)
         self._explainer = Explainer(persistence, self._plans)
         self._doorbell = doorbell
@@ -88,7 +87,7 @@ class Operations:
         key: str | None = None,
         conflict: str | Conflict = Conflict.ATTACH,
         labels: Mapping[str, str] | None = None,
-        priority: int = 0,
+        priority: int | None = None,
         deadline: timedelta | datetime | None = None,
         tenant: str = "default",
     ) -> Run:
@@ -98,7 +97,9 @@ class Operations:
             program: the name of a deployment, or a hash.
             key: makes the submit repeatable: one run has it.
             conflict: what to do when a run has the key: `attach`, `reject` or `replace`.
-            deadline: when the run is given up, as a time or as a distance from now.
+            priority: which of two ready runs goes first; else that of the workflow's own policy.
+            deadline: when the run is given up, as a time or as a distance from now; else after the
+                `Timeout` of the workflow.
         """
         order = Order(
             self._submitter.program(program),
@@ -110,9 +111,7 @@ class Operations:
             self._timeout(deadline),
             tenant,
         )
-        run = self._submitter.submit(order, _policy(conflict))
-        self._ring_flows()
-        return self.get(run)
+        return self.get(self._submitter.submit(order, _policy(conflict)))
 
     def program(self, name: str = "default") -> str:
         """The hash of the program that is deployed under a name."""
@@ -168,9 +167,7 @@ class Operations:
             tenant=run.tenant,
             fork=fork,
         )
-        made = self._submitter.submit(order)
-        self._ring_flows()
-        return self.get(made)
+        return self.get(self._submitter.submit(order))
 
     def _timeout(self, deadline: timedelta | datetime | None) -> timedelta | None:
         if isinstance(deadline, datetime):
@@ -222,16 +219,8 @@ class Operations:
         """A run whose task was stopped, or has run out of time, has ended too."""
         if RunState.is_terminal(run.state):
             return run
-        task = self.persistence.kernel.get_task(TaskId(run.id))
-        if task is None or task.state is not State.CLOSED:
+        if not settle_run(self.persistence, run.id):
             return run
-        state, outputs, error = _end_of(task)
-        self.persistence.kernel.commit(
-            (),
-            writes=lambda transaction: self.persistence.finish_run(
-                transaction, run.id, state, outputs, error
-            ),
-        )
         return self.persistence.get_run(run.id) or run
 
     def wait(self, run: str, timeout: timedelta | None = None) -> Run:
@@ -292,7 +281,8 @@ class Operations:
     # Changing what runs
 
     def cancel(self, run: str, *, force: bool = False, reason: str = "") -> Run:
-        """Stops a run; what it has called is stopped by the next sweep.
+        """Stops a run, and the runs that it has called; other work of theirs is stopped by the
+        next sweep.
 
         A worker that is advancing it right now finishes that step first, unless it is forced.
         Canceling what is canceled changes nothing; what has ended otherwise is refused.
@@ -300,7 +290,11 @@ class Operations:
         found = self.get(run)
         if not RunState.is_terminal(found.state):
             error: Json = {"type": "Canceled", "message": reason or "It was stopped by a request."}
-            stopped = self.persistence.kernel.stop(TaskId(found.id), force=force, error=error)
+            kernel = self.persistence.kernel
+            stopped = kernel.stop(TaskId(found.id), force=force, error=error)
+            for each in self._called(found.id):
+                kernel.stop(TaskId(each.id), force=force, error=error)
+                self._reconciled(each)
             found = self.get(run)
             if stopped is Stopped.REQUESTED:
                 return found
@@ -309,17 +303,39 @@ class Operations:
         return found
 
     def pause(self, run: str) -> Run:
-        """Lets nothing more start in a run. What has begun goes on, called runs among it."""
-        return self._set_pause(run, True)
+        """Lets nothing more start in a run, nor in those that it has called. Outside work that
+        has begun goes on."""
+        found = self._set_pause(run, True)
+        # those that are being called right now see the flag of their caller
+        for each in self._called(found.id):
+            self.persistence.set_pause(each.id, True)
+        return found
 
     def resume(self, run: str) -> Run:
-        """Lets a paused run go on."""
+        """Lets a paused run go on, and those that it has called."""
         found = self._set_pause(run, False)
-        root = self.persistence.get_step(step_id(found.id, ROOT))
-        if root is not None:
-            self.evaluator.end_pause(found.id, root)
-            self._ring_flows()
+        self._end_pause(found)
+        for each in self._called(found.id):
+            if self.persistence.set_pause(each.id, False):
+                self._end_pause(each)
         return found
+
+    def _end_pause(self, run: Run) -> None:
+        root = self.persistence.get_step(step_id(run.id, ROOT))
+        if root is not None:
+            self.evaluator.end_pause(run.id, root)
+            self._ring_flow(run.id)
+
+    def _called(self, run: WorkflowId) -> Iterator[Run]:
+        """The runs that a run has called, and those that they have, which have not ended."""
+        before: WorkflowId | None = None
+        while page := self.persistence.find_runs(
+            state=RunState.RUNNING, parent=run, before=before, limit=_PAGE
+        ):
+            for each in page:
+                yield each
+                yield from self._called(each.id)
+            before = page[-1].id
 
     def _set_pause(self, run: str, pause: bool) -> Run:
         found = self.get(run)
@@ -374,7 +390,7 @@ class Operations:
         call = self.persistence.kernel.find_call(TaskId(run), step)
         is_open = call is not None and call.status is CallStatus.OPEN
         answer(step_id(run, step))
-        self._ring_flows()
+        self._ring_flow(run)
         return is_open
 
     # Events from outside
@@ -387,7 +403,7 @@ class Operations:
         With an id, the same event may be emitted again without effect; then it is False.
         """
         is_new = signalling.emit(self.persistence, name, key, payload, id=id)
-        self._ring_flows()
+        self._ring(["default"])
         return is_new
 
     def deliver_events(self) -> int:
@@ -432,9 +448,15 @@ class Operations:
                 f"There is no task {task}. `afl dlq list` shows those that can be driven again."
             ) from error
 
-    def _ring_flows(self) -> None:
+    def _ring_flow(self, run: str) -> None:
+        """Tells whoever advances a run that it can go on."""
+        task = self.persistence.kernel.get_task(TaskId(run)) if self._doorbell else None
+        if task is not None:
+            self._ring([task.list])
+
+    def _ring(self, lists: Iterable[str]) -> None:
         if self._doorbell is not None:
-            self._doorbell.ring(["default"])
+            self._doorbell.ring(lists)
 
 
 def empty_result(facet: FacetPlan) -> dict[str, Json] | str:
@@ -459,23 +481,3 @@ def _policy(conflict: str | Conflict) -> Conflict:
         raise BadInputs(
             f"`{conflict}` is no policy for a key that is taken; use {names}."
         ) from None
-
-
-def _end_of(
-    task: Task,
-) -> tuple[str, Mapping[str, Json] | None, Mapping[str, Json] | None]:
-    """How a run has ended whose task was closed by somebody else than its evaluator."""
-    error = task.error if isinstance(task.error, dict) else {}
-    message = str(error.get("message") or task.error or "")
-    match task.outcome:
-        case Outcome.SUCCESS | Outcome.PARTIAL:
-            return RunState.COMPLETED, task.result if isinstance(task.result, dict) else {}, None
-        case Outcome.CANCELED:
-            told = {"type": "Canceled", "message": message or "It was stopped.", **error}
-            return RunState.CANCELED, None, told
-        case Outcome.TIMEOUT:
-            told = {"type": "Timeout", "message": "The run did not end before its deadline."}
-            return RunState.FAILED, None, told
-        case _:
-            told = {"type": "Error", "message": message or "The run was given up.", **error}
-            return RunState.FAILED, None, told

@@ -72,6 +72,16 @@ class Memo:
     ttl: timedelta | None
 
 
+@dataclass(frozen=True, slots=True)
+class RateWish:
+    """A call is to start when its `RateLimit` has a slot for it."""
+
+    facet: str
+    key: str
+    max: int
+    per: timedelta
+
+
 @dataclass
 class IterationChanges:
     """Accumulated changes from a single iteration, committed at once or not at all.
@@ -88,6 +98,10 @@ class IterationChanges:
     awaits: list[Await] = field(default_factory=list)
     #: results of pure facets to be kept
     memos: list[Memo] = field(default_factory=list)
+    #: calls that are not to start before their rate allows it, by key
+    rates: dict[str, RateWish] = field(default_factory=dict)
+    #: keys of calls whose answers nobody waits for any more: their work is stopped afterwards
+    cancels: list[str] = field(default_factory=list)
 
     _created: dict[str, int] = field(default_factory=dict)
     _updated: dict[str, int] = field(default_factory=dict)
@@ -156,6 +170,8 @@ class Needed:
     origin: frozenset[str] = frozenset()
     #: earlier results of pure facets, by facet and key
     memos: frozenset[tuple[str, str]] = frozenset()
+    #: paths below which every step that has not ended is wanted
+    unended: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +181,15 @@ class Loaded:
     steps: Mapping[str, StepDefinition] = field(default_factory=dict)
     yields: Mapping[str, Sequence[StepDefinition]] = field(default_factory=dict)
     waits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StaleRuns:
+    """Runs that go on by their rows, while their tasks are closed."""
+
+    runs: Sequence[WorkflowId]
+    #: where the next look begins; None if the last run was seen
+    next: WorkflowId | None
 
 
 class Programs(Protocol):
@@ -232,6 +257,10 @@ class Runs(Protocol):
 
     def get_run(self, run: WorkflowId) -> Run | None: ...
 
+    def get_runs(self, runs: Sequence[WorkflowId]) -> Mapping[WorkflowId, Run]:
+        """Those of the runs that there are, by id."""
+        ...
+
     def find_runs(
         self,
         *,
@@ -243,6 +272,11 @@ class Runs(Protocol):
         limit: int = 100,
     ) -> list[Run]:
         """The newest first, from before the given one."""
+        ...
+
+    def stale_runs(self, after: WorkflowId | None, limit: int) -> StaleRuns:
+        """Looks at so many runs that have not ended, the oldest first, from after the given one:
+        those whose task is closed."""
         ...
 
     def load(self, run: WorkflowId, needed: Needed) -> Loaded:
@@ -260,6 +294,10 @@ class Runs(Protocol):
     def get_steps_by_state(
         self, run: WorkflowId, state: str, limit: int = 100
     ) -> list[StepDefinition]: ...
+
+    def get_unended_steps(self, run: WorkflowId, below: str) -> list[StepDefinition]:
+        """The steps below a path that have not ended, in order of paths."""
+        ...
 
     def count_steps(self, run: WorkflowId) -> Mapping[str, int]:
         """How many steps are in which state."""
@@ -320,7 +358,18 @@ class Memos(Protocol):
     ) -> None: ...
 
 
-class PersistenceAPI(Programs, Runs, Queue, Signals, Memos, Protocol):
+class Rates(Protocol):
+    """Slots in time, for `RateLimit`: shared by all runs and processes."""
+
+    def reserve_slots(self, wish: RateWish, count: int = 1) -> list[timedelta]:
+        """Takes the next slots of a facet and a key, and tells how far ahead each of them lies.
+
+        Any stretch of `per` has at most `max` of them. A slot that is taken and not used is wasted.
+        """
+        ...
+
+
+class PersistenceAPI(Programs, Runs, Queue, Signals, Memos, Rates, Protocol):
     """Everything that a run needs to be kept, on one kernel store and in its transactions."""
 
     @property

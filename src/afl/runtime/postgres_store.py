@@ -8,13 +8,14 @@ from typing import Self
 
 from afl.kernel.postgres.rows import utc
 from afl.kernel.postgres.store import PostgresStore
+from afl.runtime.postgres.rates import PostgresRates
 from afl.runtime.postgres.runs import PostgresRuns
 from afl.runtime.postgres.shelves import PostgresMemos, PostgresPrograms, PostgresSignals
 from afl.runtime.postgres.steps import PostgresSteps
 
 
 class PostgresPersistence(
-    PostgresPrograms, PostgresRuns, PostgresSteps, PostgresSignals, PostgresMemos
+    PostgresPrograms, PostgresRuns, PostgresSteps, PostgresSignals, PostgresMemos, PostgresRates
 ):
     """Everything that a run needs to be kept, on a database whose schema `migrate` has made.
 
@@ -40,6 +41,11 @@ class PostgresPersistence(
             assert row is not None
             looked = self._looked = (here, utc(row[0]))
         return looked[1] + timedelta(seconds=here - looked[0])
+
+    def forget_runs(self, older_than: timedelta, limit: int = 1000) -> int:
+        """Removes runs that ended that long ago, and slots that have been without effect since."""
+        self.forget_rates(older_than)
+        return super().forget_runs(older_than, limit)
 
     @classmethod
     def connect(cls, url: str, *, max_size: int = 16, prepare_threshold: int | None = 1) -> Self:

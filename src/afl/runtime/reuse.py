@@ -22,11 +22,12 @@ def reused_returns(
         if (
             origin is not None
             and origin.facet_name == step.facet_name
-            and origin.params == step.params
+            and _asked(origin) == step.params
             and ("answered" in origin.frame or "reused" in origin.frame)
         ):
             result = origin.frame.get("result")
             step.frame["reused"] = context.run.fork.run
+            _take_mixins(step, origin)
             return result if isinstance(result, dict) else origin.returns
     key = memo_key(context, step, facet)
     if key is None:
@@ -35,6 +36,19 @@ def reused_returns(
     if memo is not None:
         step.frame["reused"] = "cache"
     return memo
+
+
+def _asked(origin: StepDefinition) -> dict[str, Json]:
+    """What the work of a step was asked with; a called run may have changed records of mixins."""
+    given = origin.frame.get("given")
+    return {**origin.params, **given} if isinstance(given, dict) else origin.params
+
+
+def _take_mixins(step: StepDefinition, origin: StepDefinition) -> None:
+    given = origin.frame.get("given")
+    if isinstance(given, dict):
+        step.frame["given"] = given
+        step.params = {**step.params, **{alias: origin.params[alias] for alias in given}}
 
 
 def memo_key(context: ExecutionContext, step: StepDefinition, facet: FacetPlan) -> str | None:

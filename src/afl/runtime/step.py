@@ -47,6 +47,11 @@ def parent_of(path: str) -> str:
     return head.removesuffix("/with")
 
 
+def is_below(path: str, above: str) -> bool:
+    """Whether something stands in what is at another path, at any depth."""
+    return path != above and (above == ROOT or path.startswith(f"{above}/"))
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """A value of a step by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
@@ -11,14 +11,13 @@ from enum import Enum
 from afl.base.ids import IdSource
 from afl.ir import model as ir
 from afl.kernel.model import Json, TaskId
-from afl.runtime.calls import flow_task
+from afl.runtime.calls import run_task
+from afl.runtime.conversions import WrongValue
 from afl.runtime.entities import Fork, Run
-from afl.runtime.errors import RunConflict, UnknownFacet, UnknownProgram
-from afl.runtime.evaluator import check_inputs
+from afl.runtime.errors import BadInputs, RunConflict, UnknownFacet, UnknownProgram
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.plan import Plan
 from afl.runtime.programs import Plans
-from afl.runtime.states import RunState
 from afl.runtime.step import WorkflowId
 
 #: The label of runs that have taken over a key from another one.
@@ -36,26 +35,37 @@ class Conflict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A run to be made."""
+    """A run to be made. Its workflow's own policies say what is left out."""
 
     program: str
     workflow: str
     inputs: Mapping[str, Json]
     key: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    priority: int = 0
+    priority: int | None = None
     timeout: timedelta | None = None
     tenant: str = "default"
     fork: Fork | None = None
 
 
-class Submitter:
-    """Makes runs, ready to be advanced by any worker."""
+def ring_nobody(lists: Iterable[str]) -> None:
+    """Whoever serves these lists finds out by looking."""
 
-    def __init__(self, persistence: PersistenceAPI, plans: Plans, ids: IdSource) -> None:
+
+class Submitter:
+    """Makes runs, ready to be advanced by any worker, and rings for those that could."""
+
+    def __init__(
+        self,
+        persistence: PersistenceAPI,
+        plans: Plans,
+        ids: IdSource,
+        ring: Callable[[Iterable[str]], None] = ring_nobody,
+    ) -> None:
         self._persistence = persistence
         self._plans = plans
         self._ids = ids
+        self._ring = ring
 
     def program(self, name: str) -> str:
         """The hash of a program, given by itself or by the name of a deployment."""
@@ -120,30 +130,38 @@ class Submitter:
             order.program,
             order.workflow,
             check_inputs(plan, order.workflow, order.inputs),
-            state=RunState.CREATED,
             labels=order.labels,
             key=order.key,
-            priority=order.priority,
             tenant=order.tenant,
             fork=order.fork,
         )
-        given: dict[str, Json] = {"program": order.program, "workflow": order.workflow}
         spec = replace(
-            flow_task(given, priority=order.priority, timeout=order.timeout),
+            run_task(run, plan, priority=order.priority, timeout=order.timeout),
             id=TaskId(run.id),
             tenant=order.tenant,
             idem=idem,
         )
+        run = replace(run, priority=spec.priority)
         (made,) = self._persistence.kernel.enqueue(
             [spec], writes=lambda transaction: self._persistence.write_run(transaction, run)
         )
-        return WorkflowId(made.id), made.id == spec.id
+        is_new = made.id == spec.id
+        if is_new:
+            self._ring((spec.list,))
+        return WorkflowId(made.id), is_new
+
+
+def check_inputs(plan: Plan, workflow: str, inputs: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The inputs of a run, complete and of the right types."""
+    try:
+        return plan.conversions.record(inputs, plan.facet(workflow).facet.params, workflow)
+    except WrongValue as error:
+        raise BadInputs(f"`{workflow}` cannot start: {error}") from error
 
 
 def refuse_unknown_workflow(plan: Plan, workflow: str) -> None:
     """Raises for a name that is no workflow, with those that come close."""
-    facets = plan.program.facets
-    if any(each.name == workflow and each.kind == "workflow" for each in facets):
+    if plan.has_facet(workflow) and plan.facet(workflow).facet.kind == "workflow":
         return
     names = workflows_of(plan.program)
     short = {name.rpartition(".")[2]: name for name in names}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 
+from afl.base.durations import format_duration
 from afl.kernel.model import Call, Json, Reason, ReasonCode, State, Task, TaskId, Worker
 from afl.kernel.rules import serves
 from afl.runtime.calls import EXECUTE, NO_TIMEOUT, SIGNALS, TIMERS
@@ -67,13 +68,7 @@ class TaskReasons:
             case ReasonCode.RETRY if reason.until is not None and reason.until > self._now():
                 return _retry(task, name, reason)
             case ReasonCode.DELAYED:
-                return Answer(
-                    WhyCode.SCHEDULED,
-                    f"`{name}` is to start at {_time(reason.until)}.",
-                    since=reason.since,
-                    until=reason.until,
-                    detail={"task": task.id},
-                )
+                return _delayed(task, name, reason)
             case ReasonCode.CRASHED:
                 return Answer(
                     WhyCode.WORKER_LOST,
@@ -235,6 +230,20 @@ def _child(path: str, task: Task) -> Answer:
         command=f"afl runs why {task.id}",
         since=task.created_at,
         detail={"run": task.id},
+    )
+
+
+def _delayed(task: Task, name: str, reason: Reason) -> Answer:
+    rate = _given(task).get("rate")
+    sentence = f"`{name}` is to start at {_time(reason.until)}."
+    if isinstance(rate, dict) and isinstance(per := rate.get("per_ms"), int):
+        sentence = (
+            f"`{name}` is rate limited until {_time(reason.until)}: it may start {rate.get('max')} "
+            f"times in {format_duration(per)}."
+        )
+    detail: dict[str, Json] = {"task": task.id, "rate": rate}
+    return Answer(
+        WhyCode.SCHEDULED, sentence, since=reason.since, until=reason.until, detail=detail
     )
 
 

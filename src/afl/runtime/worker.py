@@ -31,10 +31,12 @@ from afl.runtime.working.hands import Hands
 from afl.runtime.working.loops import AFTER_ERROR_SECONDS, BackgroundLoop
 from afl.runtime.working.messages import Look, Served, Strays
 from afl.runtime.working.scripts import run_script
+from afl.runtime.working.sweeping import Sweeper
 
 _log = logging.getLogger("afl.worker")
 _LISTEN_SECONDS = 0.25
-_SWEEP_SECONDS, _SWEEP_IDLE_SECONDS = 1.0, 5.0
+#: How often the worker that sweeps does so, and how often the others look whether it still does.
+_SWEEP_SECONDS, _LOOK_SECONDS = 1.0, 2.5
 _HAND_BACK_SECONDS = 5.0
 
 
@@ -104,8 +106,7 @@ class Worker:
         )
         self._sweep = BackgroundLoop("sweep", self._sweep_once)
         self._listener = BackgroundLoop("doorbell", self._listen)
-        self._sweep_wait = _SWEEP_SECONDS
-        self._swept_at = 0
+        self._sweeper = Sweeper(evaluator.persistence, self.id, self._doorbell.ring)
 
     @property
     def is_running(self) -> bool:
@@ -150,6 +151,7 @@ class Worker:
             self._hand_back()
         for loop in (self._sweep, self._listener, self._renewal):
             loop.stop()
+        self._sweeper.release()
         self._dispatcher.close()
         return finished
 
@@ -213,15 +215,12 @@ class Worker:
         return self.config.renew_seconds
 
     def _sweep_once(self) -> float:
-        swept = self._kernel.sweep().total
+        swept = self._sweeper.sweep()
         if swept:
             self._dispatcher.inbox.put(Look())
-        done = self.counters.transactions
-        busy = swept or done != self._swept_at
-        self._swept_at = done
-        grown = min(self._sweep_wait * 2, _SWEEP_IDLE_SECONDS)
-        self._sweep_wait = _SWEEP_SECONDS if busy else grown
-        return self._sweep_wait * random.uniform(0.75, 1.25)
+            self._doorbell.ring(self._served.lists)
+        wait_seconds = _LOOK_SECONDS if swept is None else _SWEEP_SECONDS
+        return wait_seconds * random.uniform(0.75, 1.25)
 
     def _listen(self) -> float:
         end = monotonic() + _LISTEN_SECONDS

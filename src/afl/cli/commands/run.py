@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from datetime import timedelta
 
 import click
@@ -19,9 +17,10 @@ from afl.cli.live.following import LOCAL, follow
 from afl.cli.live.views import View, view_for
 from afl.cli.reports import Format, render, say_diagnostics
 from afl.cli.running.connection import refusals
+from afl.cli.running.logs import shown_logs
 from afl.cli.running.options import input_options, json_option, timeout_option
 from afl.cli.running.outcomes import Ending, ending_of, exit_code, say_ending
-from afl.cli.running.serving import Need, is_for_a_person, load_app, missing_from
+from afl.cli.running.serving import Need, is_for_a_person, lists_of, load_app, missing_from
 from afl.cli.running.workflows import choose, read_values
 from afl.cli.sources import read_inputs
 from afl.cli.terminal import Terminal
@@ -72,14 +71,15 @@ def command(
     program = _compile(ctx, flow, as_json=as_json)
     facet = choose(program, workflow)
     values = read_values(facet, pairs, inputs_file)
-    app = None if handlers is None else load_app(handlers)
+    with terminal.others_talk():
+        app = None if handlers is None else load_app(handlers)
     missing = missing_from(app, program, facet.name)
     if missing:
         raise _missing(missing, app, handlers)
     view = view_for(terminal, quiet=as_json)
     with refusals(), connect("memory:") as services:
         local = _Local(services, program, app, slots)
-        with redirect_stdout(sys.stderr):
+        with terminal.others_talk(), shown_logs():
             ending = local.run(facet.name, values, view, timeout, terminal)
     _finish(ctx, ending, as_json=as_json)
 
@@ -106,7 +106,8 @@ class _Local:
         self._program = plans.add(program)
         table = HandlerTable() if app is None else app.table(plans.get(self._program), plans)
         name = "afl-run" if app is None else app.name
-        config = WorkerConfig(slots=slots, group=name, service=name)
+        lists = lists_of(program)
+        config = WorkerConfig(slots=slots, lists=lists, group=name, service=name)
         self._worker = AppWorker(services, table, config)
 
     def run(
@@ -121,8 +122,8 @@ class _Local:
         operations = self._services.operations
         run = operations.submit(workflow, values, program=self._program)
         patience = timedelta(0)
-        self._worker.start()
         try:
+            self._worker.start()
             found = follow(operations, run.id, view, timeout=timeout, poll=LOCAL)
             if found.state == RunState.COMPLETED:
                 patience = _DRAIN

@@ -49,7 +49,7 @@ from afl.runtime.submitting import Conflict
 @click.option(
     "--label", "labels", type=pair, metavar="NAME=VALUE", multiple=True, help="To find the run by."
 )
-@click.option("--priority", type=int, default=0, metavar="N", help="Higher is served first.")
+@click.option("--priority", type=int, default=None, metavar="N", help="Higher is served first.")
 @click.option(
     "--deadline", type=moment, metavar="TIME", help="When it is given up: 2h, or a time with zone."
 )
@@ -68,7 +68,7 @@ def command(
     key: str | None,
     conflict: str,
     labels: tuple[tuple[str, str], ...],
-    priority: int,
+    priority: int | None,
     deadline: timedelta | datetime | None,
     wait: bool,
     is_followed: bool,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,8 +20,9 @@ from afl.app.serving import DRAIN, AppWorker
 from afl.base.settings import Settings
 from afl.cli.framework import Command
 from afl.cli.running.connection import database_url, refusals, refuse_pending
+from afl.cli.running.logs import shown_logs
 from afl.cli.running.options import database_option, span
-from afl.cli.running.serving import load_app, unserved
+from afl.cli.running.serving import lists_of, load_app, unserved
 from afl.cli.terminal import Terminal, count
 from afl.runtime.worker import WorkerConfig
 
@@ -81,25 +80,23 @@ def command(
     in hand when its lease ends.
     """
     url = database_url(database)
-    app = App("afl-worker") if handlers is None else load_app(handlers)
     settings = Settings.load()
     if nats is not None:
         settings = replace(settings, nats_url=nats)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    with refusals():
+    talk = _Talk(terminal, as_json=as_json)
+    with refusals(), terminal.others_talk(), shown_logs():
+        app = App("afl-worker") if handlers is None else load_app(handlers)
         refuse_pending(url)
-        with connect(url, settings) as services:
-            talk = _Talk(terminal, as_json=as_json)
+        with connect(url, settings) as services, _signals() as asked:
             worker = _worker(services, app, program, slots, lists)
-            with _signals() as asked:
-                worker.start()
-                finished = False
-                try:
-                    talk.started(worker, services, app, settings, program)
-                    asked.get()
-                    talk.stopping(worker)
-                finally:
-                    finished = worker.stop(DRAIN if drain is None else drain)
+            worker.start()
+            finished = False
+            try:
+                talk.started(worker, services, app, settings, program)
+                asked.get()
+                talk.stopping(worker)
+            finally:
+                finished = worker.stop(DRAIN if drain is None else drain)
             talk.stopped(worker, finished)
 
 
@@ -147,7 +144,9 @@ class _Talk:
     ) -> None:
         config = worker.worker.config
         digest = services.operations.program(program)
-        needs = unserved(services.evaluator.plans.get(digest).program, app.facets)
+        flows = services.evaluator.plans.get(digest).program
+        needs = unserved(flows, app.facets)
+        lists = [f"the list {name}" for name in lists_of(flows) if name not in config.lists]
         if self._as_json:
             self._json(
                 "started",
@@ -167,8 +166,8 @@ class _Talk:
         say(f"  serves   {', '.join(app.facets) or 'no facets: it advances runs and runs scripts'}")
         say(f"  lists    {', '.join(config.lists)}, {count(config.slots, 'slot')}")
         say(f"  hears    of work through {hears}")
-        if needs:
-            say(f"  not here {', '.join(needs)}")
+        if needs or lists:
+            say(f"  but not  {', '.join([*needs, *lists])}")
         self._terminal.help("Ctrl-C lets handlers finish, then stops; `afl workers list` shows it")
 
     def stopping(self, worker: AppWorker) -> None:
@@ -188,5 +187,4 @@ class _Talk:
 
     def _json(self, event: str, **values: object) -> None:
         line = {"version": 1, "event": event, **values}
-        self._terminal.data(json.dumps(line, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+        self._terminal.data_now(json.dumps(line, ensure_ascii=False) + "\n")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from afl.base.errors import AflError
 from afl.cli.doctoring.findings import Finding, fail, ok, warn
 from afl.cli.errors import CommandError
-from afl.cli.running.connection import postgres
+from afl.cli.running.connection import database_url, postgres
 from afl.cli.running.tables import short
 from afl.cli.terminal import count
 
@@ -42,7 +42,7 @@ def check_database(url: str | None) -> Iterator[Finding]:
         )
         return
     try:
-        version, here, there = _ask(url)
+        version, here, there = _ask(database_url(url))
     except (CommandError, AflError) as error:
         fix = error.help if isinstance(error, CommandError) and error.help else _REACH
         yield fail("database", error.message, fix)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from afl.cli.doctoring.findings import Finding, ok, warn
-from afl.cli.running.serving import unserved
+from afl.cli.running.serving import lists_of, unserved
 from afl.cli.running.tables import short
 from afl.cli.terminal import count
 from afl.kernel.model import State
@@ -43,8 +43,10 @@ def _workers(operations: Operations) -> Iterator[Finding]:
     else:
         slots = sum(worker.slots for worker in workers)
         yield ok("workers", f"{count(len(workers), 'worker')}, {count(slots, 'slot')}")
+    lists = {name for worker in workers for name in worker.lists}
     for name, digest in operations.persistence.deployments().items():
-        missing = unserved(operations.evaluator.plans.get(digest).program, handlers)
+        program = operations.evaluator.plans.get(digest).program
+        missing = unserved(program, handlers)
         if missing:
             listed = ", ".join(missing[:_NAMED])
             more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
@@ -52,6 +54,10 @@ def _workers(operations: Operations) -> Iterator[Finding]:
             yield warn("facets", text, "afl worker --handlers MODULE")
         else:
             yield ok("facets", f"every facet of `{name}` is served")
+        for each in lists_of(program):
+            if workers and each not in lists:
+                text = f"no live worker serves the list {each} of `{name}`"
+                yield warn("lists", text, f"afl worker --list {each} --handlers MODULE")
 
 
 def _dead_letters(operations: Operations) -> Finding:

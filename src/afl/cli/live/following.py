@@ -36,13 +36,16 @@ def follow(
     looks = 0
     with view:
         while True:
-            lines = lines_of(operations.tree(run, limit=_STEPS_SHOWN), positions)
+            tree = operations.tree(run, limit=_STEPS_SHOWN)
+            lines = lines_of(tree, positions)
             now = time.monotonic()
             if (state_word(found), lines) != last:
                 last, changed, looks = (state_word(found), lines), now, 0
                 view.show(found, lines)
             over = end is not None and now >= end
             if over or RunState.is_terminal(found.state):
+                if tree.next is not None:
+                    view.tell(f"only the first {_STEPS_SHOWN} steps are shown")
                 return found
             if now - max(changed, asked) >= _QUIET_SECONDS:
                 asked = now

@@ -76,7 +76,7 @@ def lines_of(tree: Tree, positions: Positions) -> list[Line]:
     if tree.root is None:
         return []
     positions.learn([node.path for node in _all(tree.root)])
-    return list(_below(tree.root, 0, positions))
+    return list(_Lines(positions, is_cut=tree.next is not None).below(tree.root, 0))
 
 
 def _all(node: Node) -> Iterator[Node]:
@@ -85,28 +85,39 @@ def _all(node: Node) -> Iterator[Node]:
         yield from _all(child)
 
 
-def _below(node: Node, depth: int, positions: Positions) -> Iterator[Line]:
-    for child in sorted(node.children, key=positions.key):
-        if child.kind in _SILENT and child.state != "failed":
-            continue
-        if child.kind in (ObjectType.AND_THEN, ObjectType.AND_WHEN):
-            yield from _below(child, depth, positions)
-        elif child.kind == ObjectType.AND_MAP:
-            yield from _foreach(child, depth, positions)
-        else:
-            yield _line(child, depth)
-            yield from _below(child, depth + 1, positions)
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Makes lines of nodes. A tree that is cut has more of them than are known."""
 
+    positions: Positions
+    is_cut: bool
 
-def _foreach(node: Node, depth: int, positions: Positions) -> Iterator[Line]:
-    rounds = [child for child in node.children if child.kind != ObjectType.AND_CATCH]
-    counts = Counter(child.state for child in rounds)
-    told = ", ".join(f"{counts[state]} {state}" for state in ICONS if counts[state])
-    yield Line(node.path, depth, "foreach", "", node.state, f"({told})" if told else "")
-    shown = [child for child in node.children if child.state not in ("done", "skipped")]
-    for child in sorted(shown, key=positions.key)[:_MAX_ITERATIONS]:
-        yield _line(child, depth + 1)
-        yield from _below(child, depth + 2, positions)
+    def below(self, node: Node, depth: int) -> Iterator[Line]:
+        """What stands in a node."""
+        for child in sorted(node.children, key=self.positions.key):
+            if child.kind in _SILENT and child.state != "failed":
+                continue
+            if child.kind in (ObjectType.AND_THEN, ObjectType.AND_WHEN):
+                yield from self.below(child, depth)
+            elif child.kind == ObjectType.AND_MAP:
+                yield from self._foreach(child, depth)
+            else:
+                yield _line(child, depth)
+                yield from self.below(child, depth + 1)
+
+    def _foreach(self, node: Node, depth: int) -> Iterator[Line]:
+        counts = Counter(
+            child.state for child in node.children if child.kind != ObjectType.AND_CATCH
+        )
+        told = [f"{counts[state]} {state}" for state in ICONS if counts[state]]
+        if self.is_cut:
+            told.append("and more")
+        note = f"({', '.join(told)})" if told else ""
+        yield Line(node.path, depth, "foreach", "", node.state, note)
+        shown = [child for child in node.children if child.state not in ("done", "skipped")]
+        for child in sorted(shown, key=self.positions.key)[:_MAX_ITERATIONS]:
+            yield _line(child, depth + 1)
+            yield from self.below(child, depth + 2)
 
 
 def _line(node: Node, depth: int) -> Line:

@@ -122,7 +122,7 @@ class Drawn:
         title = Text(f"{run.workflow}  {state_word(run)}", style="bold", overflow="ellipsis")
         drawn = [
             Text(line.text(), style=_STYLES[line.state], overflow="ellipsis", no_wrap=True)
-            for line in _most_telling(lines, room)
+            for line in most_telling(lines, room)
         ]
         if len(drawn) < len(lines):
             drawn.append(Text(f"  and {len(lines) - len(drawn)} more", style="dim"))
@@ -142,7 +142,7 @@ class Drawn:
         self._live.update(Group(*body), refresh=True)
 
 
-def _most_telling(lines: Sequence[Line], room: int) -> list[Line]:
+def most_telling(lines: Sequence[Line], room: int) -> list[Line]:
     """As many lines as fit: those that have ended well go first."""
     if len(lines) <= room:
         return list(lines)

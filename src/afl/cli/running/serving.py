@@ -14,7 +14,7 @@ from types import ModuleType
 from afl.app.app import App
 from afl.base.errors import AflError
 from afl.cli.errors import CommandError, InputError, MissingError, RequestError
-from afl.ir.model import Facet, Mixin, Program, SourceSpan, Step
+from afl.ir.model import Facet, Literal, Mixin, Policy, Program, SourceSpan, Step
 from afl.lang.diagnostics.suggest import nearest
 from afl.runtime.calls import SLEEP, UNTIL, WAIT
 
@@ -163,13 +163,31 @@ def _is_among(name: str, served: Collection[str]) -> bool:
     return name in served or name.rpartition(".")[2] in served
 
 
-def _calls(part: object) -> Iterator[Step | Mixin]:
+def lists_of(program: Program) -> tuple[str, ...]:
+    """The lists of tasks that a program names; one that it computes is not among them."""
+    named = {
+        argument.value.value
+        for part in _parts(program.facets)
+        if isinstance(part, Policy) and part.name.rpartition(".")[2] == "Queue"
+        for argument in part.args
+        if isinstance(argument.value, Literal)
+    }
+    return ("default", *sorted(str(name) for name in named if name != "default"))
+
+
+def _calls(facet: Facet) -> Iterator[Step | Mixin]:
     """Everything in a declaration that calls a facet."""
-    if isinstance(part, Step | Mixin):
-        yield part
+    for part in _parts(facet):
+        if isinstance(part, Step | Mixin):
+            yield part
+
+
+def _parts(part: object) -> Iterator[object]:
+    """A part of a program, and everything in it."""
+    yield part
     if isinstance(part, tuple):
         for each in part:
-            yield from _calls(each)
+            yield from _parts(each)
     elif is_dataclass(part):
         for each in fields(part):
-            yield from _calls(getattr(part, each.name))
+            yield from _parts(getattr(part, each.name))

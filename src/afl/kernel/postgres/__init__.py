@@ -13,6 +13,7 @@ Modules:
     store       `PostgresStore`, put together from the roles below
     tasks       enqueue, claim, renew, commit, reply, stop;  sweeping  what time made wrong
     plain       the short ways of enqueue and commit, for tasks that nobody waits for
+    stepping    the short way of steps of flows;  births  new callees on it
     queries, cards, workers, outbox, locks, retention, dead_letters   one role of the port each
     database    connections, transactions, repeated tries, errors
     rows        rows to values;  packing  values to parameters;  statements  the named SQL

@@ -32,8 +32,9 @@ from afl.kernel.postgres.statements import Hot
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
+Parameters = Mapping[str, str | int | None]
 #: A statement with its parameters.
-Sent = tuple[Hot, Mapping[str, str | int | None]]
+Sent = tuple[Hot, Parameters]
 
 
 class NotPlain(KernelError):
@@ -71,7 +72,7 @@ class Session(Connection[Row]):
         self._known: set[bytes] = set()
         self._reader = Transformer(self)
 
-    def call(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> list[Row]:
+    def call(self, statement: Hot, parameters: Parameters) -> list[Row]:
         """The rows of a statement, which is a transaction of its own."""
         if not self._is_ready(statement):
             return self.call_all([(statement, parameters)])[0]
@@ -114,7 +115,7 @@ class Session(Connection[Row]):
         known = statement.name in self._known
         return known or not statement.name or self.prepare_threshold is None
 
-    def _send(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> None:
+    def _send(self, statement: Hot, parameters: Parameters) -> None:
         values = [
             None if (value := parameters[name]) is None else str(value).encode()
             for name in statement.parameters
@@ -156,22 +157,33 @@ class Session(Connection[Row]):
 class PostgresTransaction:
     """The open transaction, for a caller's own writes."""
 
-    __slots__ = ("_answers", "_begun", "_cursor", "_sent", "_session")
+    __slots__ = ("_answers", "_begun", "_cursor", "_failure", "_gathered", "_sent", "_session")
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._sent: list[Sent] = []
+        self._sent: list[Callable[[], Sent]] = []
+        self._gathered: dict[bytes, list[Any]] = {}
         self._answers: list[list[Row]] = []
         self._begun = False
+        self._failure: psycopg.Error | None = None
         self._cursor: Cursor[Row] | None = None
 
-    def send(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> None:
+    def send(self, statement: Hot, parameters: Parameters) -> None:
         """Has a statement run without waiting for it, at the latest when the transaction ends.
 
-        What all statements of a transaction have in common is then one round trip. If it fails, the
-        transaction does.
+        All that is sent in between is one round trip. If it fails, the transaction does.
         """
-        self._sent.append((statement, parameters))
+        self._sent.append(lambda: (statement, parameters))
+
+    def gather(self, statement: Hot, pack: Callable[[list[T]], Parameters], item: T) -> None:
+        """Like `send`, for a statement that does any number of things at once: those that are
+        gathered before it is run are one statement, at the place of the first."""
+        items = self._gathered.get(statement.name)
+        if items is None:
+            first = self._gathered[statement.name] = [item]
+            self._sent.append(lambda: (statement, pack(first)))
+        else:
+            items.append(item)
 
     @property
     def cursor(self) -> Cursor[Row]:
@@ -185,24 +197,37 @@ class PostgresTransaction:
         """Runs what was sent; answers with the rows of every statement that was ever sent."""
         if self._sent or not self._begun:
             begin: list[Sent] = [] if self._begun else [(_BEGIN, {})]
-            sent, self._sent = self._sent, []
             self._begun = True
-            self._answers += self._session.call_all([*begin, *sent])[len(begin) :]
+            try:
+                answers = self._session.call_all([*begin, *self._take_sent()])
+            except psycopg.Error as error:
+                self._failure = error
+                raise
+            self._answers += answers[len(begin) :]
         return self._answers
+
+    def _take_sent(self) -> list[Sent]:
+        sent = [make() for make in self._sent]
+        self._sent.clear()
+        self._gathered.clear()
+        return sent
 
     def end(self) -> list[list[Row]]:
         """Commits; answers with the rows of every statement that was sent."""
         if not self._begun:
-            return self._session.call_all(self._sent) if self._sent else []
+            return self._session.call_all(sent) if (sent := self._take_sent()) else []
         if self._session.info.transaction_status == TransactionStatus.INERROR:
-            raise errors.InFailedSqlTransaction("a statement failed; nothing can be committed")
-        answers = self._session.call_all([*self._sent, (_COMMIT, {})])
+            # even if the caller has ignored that
+            raise self._failure or errors.InFailedSqlTransaction(
+                "a statement failed; nothing can be committed"
+            )
+        answers = self._session.call_all([*self._take_sent(), (_COMMIT, {})])
         return self._answers + answers[:-1]
 
     def abandon(self) -> None:
         """Rolls back, if there is anything to."""
         open_ = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
-        if self._begun and self._session.info.transaction_status in open_:
+        if self._session.info.transaction_status in open_:
             self._session.call_all([(_ROLLBACK, {})])
 
 
@@ -262,7 +287,7 @@ class Database:
         """The first row of one statement, run as one transaction."""
         return self.run(lambda cursor: cursor.execute(statement, parameters).fetchone())
 
-    def call(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> list[Row]:
+    def call(self, statement: Hot, parameters: Parameters) -> list[Row]:
         """Run one hot statement as one transaction, in one round trip."""
         return self._repeat(lambda session: session.call(statement, parameters))
 

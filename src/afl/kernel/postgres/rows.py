@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
-from uuid import UUID
 
 from afl.kernel.model import (
     Call,
@@ -40,9 +39,9 @@ TASK_COLUMNS = """
     t.retry_max_delay, t.retry_jitter, t.crashes, t.max_crashes, t.failures, t.deadline,
     t.stop_requested, t.input::text, t.result::text, t.error::text, t.reason_code,
     t.reason_since, t.reason_until, t.reason_by, t.idem, t.trace, t.seq, t.dead,
-    t.redrives::text, t.created_at, t.closed_at
+    t.redrives::text, t.created_at, t.closed_at, t.caller::text
 """.strip()
-TASK_WIDTH = 44
+TASK_WIDTH = 45
 #: Where in the row of a task a column is.
 COLUMN = {name: at for at, name in enumerate(re.findall(r"t\.(\w+)", TASK_COLUMNS))}
 CALL_COLUMNS = """
@@ -61,6 +60,7 @@ _PLAIN_FIELDS = tuple(
 )
 _plain_columns = itemgetter(*(COLUMN[name] for name in _PLAIN_FIELDS))
 _decode = json.JSONDecoder().raw_decode
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _STATES = {each.value: each for each in State}
 _OUTCOMES: dict[str | None, Outcome | None] = {each.value: each for each in Outcome}
 _OUTCOMES[None] = None
@@ -71,10 +71,7 @@ _STATUSES = {each.value: each for each in CallStatus}
 
 def is_id(text: str) -> bool:
     """Whether this can be the id of a task or a call."""
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
+    return _UUID.fullmatch(text) is not None
 
 
 def task_of(row: Sequence[Any], at: int = 0) -> Task:

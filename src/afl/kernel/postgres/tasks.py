@@ -33,11 +33,12 @@ from afl.kernel.postgres.packing import array, json_text, pack_commits, pack_req
 from afl.kernel.postgres.plain import Ended, Ending, Hands, alike, pack_endings
 from afl.kernel.postgres.rows import claim_of, fences_of, is_id, task_of, utc
 from afl.kernel.postgres.statements import hot
+from afl.kernel.postgres.stepping import HeldRows, Steps
 from afl.kernel.requests import MAX_DURATION, check_commit, check_reply, check_spec
 
 _ENQUEUE, _COMMIT = hot("enqueue"), hot("commit")
 _ENQUEUE_PLAIN, _FINISH = hot("enqueue_plain"), hot("finish")
-_CLAIM, _TAKE_TASK = hot("claim"), hot("take_task")
+_CLAIM, _TAKE_TASK, _STEP = hot("claim"), hot("take_task"), hot("step")
 #: No task has this id.
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -48,6 +49,7 @@ class PostgresTasks(Core):
     def __init__(self, database: Database, ids: IdSource) -> None:
         super().__init__(database, ids)
         self._hands = Hands()
+        self._held = HeldRows()
 
     def enqueue(self, specs: Sequence[TaskSpec], writes: Writes | None = None) -> list[Task]:
         last = None
@@ -74,6 +76,7 @@ class PostgresTasks(Core):
         for row in rows:
             task = row[at:]
             self._hands.take(task)
+            self._held.take(task)
             claims.append(claim_of(task_of(task), row[at - 1]))
         claims.sort(key=attrgetter("fence"))
         return claims
@@ -123,14 +126,39 @@ class PostgresTasks(Core):
                 return done
         for commit in commits:
             check_commit(commit)
-            if not all(map(is_id, commit.applied)):
-                raise BadRequest("`applied` names a call that the task never made")
         self._levels.register(call.task for commit in commits for call in commit.calls)
+        steps = Steps.plan(commits, self._held, request, self._ids.new_id, claim=claim)
+        if commits and steps is not None and (done := self._step(steps, writes)) is not None:
+            return done
+        if not all(is_id(call) for commit in commits for call in commit.applied):
+            raise BadRequest("`applied` names a call that the task never made")
         call_ids = [CallId(self._ids.new_id()) for commit in commits for _ in commit.calls]
         parameters = pack_commits(commits, call_ids, self._ids, request, claim=claim)
-
         rows = self._with_writes((_COMMIT, parameters), writes, 1, len(commits))
+        self._held.let_go([commit.fence for commit in commits])
+        for row in rows:
+            self._held.take(row[5:])
         return _committed(commits, call_ids, rows)
+
+    def _step(
+        self, steps: Steps, writes: Writes | None
+    ) -> tuple[list[Committed], list[Claim]] | None:
+        """Takes steps the short way; None if that is not possible any more."""
+        sent = (_STEP, steps.parameters())
+
+        def work(transaction: PostgresTransaction) -> None:
+            transaction.send(*sent)
+            if writes is not None:
+                writes(transaction)
+
+        try:
+            rows = self._database.transact(work)[0] if writes else self._database.call(*sent)
+        except NotPlain:
+            return None
+        finally:
+            self._held.let_go(steps.fences)
+        done, claims = steps.outcome(rows[0], self._held)
+        return done, [*claims, *self._claims(rows[1:], 7)]
 
     def _finish(
         self, endings: Sequence[Ending], request: ClaimRequest | None

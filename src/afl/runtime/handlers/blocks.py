@@ -10,13 +10,13 @@ from __future__ import annotations
 from afl.ir import model as ir
 from afl.kernel.model import Json
 from afl.runtime.calls import script_call
-from afl.runtime.context import ExecutionContext, count, is_below
+from afl.runtime.context import ExecutionContext, count
 from afl.runtime.expressions import EvaluationError
 from afl.runtime.handlers.base import StateChangeResult, StateHandler, StepFailure
 from afl.runtime.plan import Statement
 from afl.runtime.scope import Place
 from afl.runtime.states import ObjectType, StepState
-from afl.runtime.step import StepDefinition, join, parent_of
+from afl.runtime.step import StepDefinition, is_below, join, parent_of
 
 #: How many iterations of a foreach without a limit are under way at any time. All of them may
 #: be, as far as the program can tell; more would only be rows that wait.

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 
 from afl.ir import model as ir
 from afl.ir.types import ListOf
-from afl.kernel.model import Json
+from afl.kernel.model import MAX_DEPTH, Json
 from afl.runtime.calls import event_call, flow_call, runs_elsewhere
-from afl.runtime.context import count, is_below
-from afl.runtime.handlers.base import StateChangeResult, StateHandler
+from afl.runtime.context import count
+from afl.runtime.handlers.base import StateChangeResult, StateHandler, StepFailure
 from afl.runtime.handlers.blocks import ended_as_parts
 from afl.runtime.plan import FACET_CATCH, FacetPlan, Plan
 from afl.runtime.reuse import reused_returns
 from afl.runtime.scope import Place
 from afl.runtime.states import ObjectType, StepState
-from afl.runtime.step import StepDefinition, join
+from afl.runtime.step import StepDefinition, is_below, join
 
 #: What a frame holds of parts that have failed, and that a catch takes the place of.
 _OF_PARTS = ("error", "error_at", "skipped", "skipped_at", "halted")
+#: How deep the task of a run may be: what it calls, which is one deeper, can always be called.
+MAX_RUN_DEPTH = MAX_DEPTH - 2
 
 
 class EventTransmitHandler(StateHandler):
@@ -40,9 +42,25 @@ class EventTransmitHandler(StateHandler):
             keep_result(context.plan, step, facet)
             return self.transition()
         step.frame["called"] = 1
-        call = event_call if facet.is_event else flow_call
-        context.call(call(context, step, facet))
+        if facet.is_event:
+            context.call(event_call(context, step, facet))
+        else:
+            self._refuse()
+            context.call(flow_call(context, step, facet))
         return self.stay()
+
+    def _refuse(self) -> None:
+        """Fails a call of a workflow that the kernel would not take."""
+        step, context = self.step, self.context
+        if context.depth + 1 > MAX_RUN_DEPTH:
+            message = (
+                f"Workflows may call each other {MAX_RUN_DEPTH} deep, and `{step.facet_name}` "
+                "would be one more. Look for one that calls itself without an end."
+            )
+            raise StepFailure({"type": "TooDeep", "message": message, "step": step.path})
+        refused = context.refused.get(step.path)
+        if refused is not None:
+            raise StepFailure(refused)
 
 
 def keep_result(plan: Plan, step: StepDefinition, facet: FacetPlan) -> None:

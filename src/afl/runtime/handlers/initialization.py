@@ -11,6 +11,7 @@ from afl.runtime.plan import Args, MixinPlan
 from afl.runtime.scope import Place
 from afl.runtime.states import ObjectType, StepState
 from afl.runtime.step import join
+from afl.runtime.timeouts import set_timer
 
 
 class FacetInitializationBeginHandler(StateHandler):
@@ -38,6 +39,7 @@ class FacetInitializationBeginHandler(StateHandler):
             **extra,
             **aliased,
         }
+        set_timer(self.context, step)
         return self.transition()
 
     def _given(self) -> tuple[dict[str, Json], dict[str, Json]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from afl.kernel.model import Json
 from afl.kernel.port import Transaction
+from afl.kernel.postgres.packing import array
 from afl.kernel.postgres.rows import is_id
 from afl.runtime.entities import Run
+from afl.runtime.persistence import StaleRuns
 from afl.runtime.postgres.core import PostgresCore, opened
 from afl.runtime.postgres.rows import dumps, dumps_or_none, pack_run, run_of
 from afl.runtime.postgres.statements import SQL, hot
@@ -18,6 +20,8 @@ from afl.runtime.step import WorkflowId
 _WRITE_RUN, _START_RUN, _FINISH_RUN = hot("write_run"), hot("start_run"), hot("finish_run")
 #: About how many steps one transaction removes.
 _STEPS_PER_BATCH = 10_000
+#: Comes before every id.
+_FIRST = "00000000-0000-0000-0000-000000000000"
 
 
 class PostgresRuns(PostgresCore):
@@ -52,6 +56,10 @@ class PostgresRuns(PostgresCore):
         row = self._row("get_run", {"run": run}) if is_id(run) else None
         return None if row is None else run_of(row)
 
+    def get_runs(self, runs: Sequence[WorkflowId]) -> Mapping[WorkflowId, Run]:
+        rows = self._rows("get_runs", {"runs": array([run for run in runs if is_id(run)])})
+        return {run.id: run for run in map(run_of, rows)}
+
     def find_runs(
         self,
         *,
@@ -75,6 +83,11 @@ class PostgresRuns(PostgresCore):
             lambda cursor: cursor.execute(SQL["find_runs"], parameters, prepare=False).fetchall()
         )
         return [run_of(row) for row in rows]
+
+    def stale_runs(self, after: WorkflowId | None, limit: int) -> StaleRuns:
+        rows = self._rows("stale_runs", {"after": after or _FIRST, "limit": limit})
+        closed = [WorkflowId(run) for run, is_closed in rows if is_closed]
+        return StaleRuns(closed, WorkflowId(rows[-1][0]) if len(rows) >= limit else None)
 
     def forget_runs(self, older_than: timedelta, limit: int = 1000) -> int:
         """Removes runs that ended that long ago, with their steps. Answers how many.

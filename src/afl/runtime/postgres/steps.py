@@ -24,13 +24,15 @@ class PostgresSteps(PostgresCore):
     def write_changes(
         self, transaction: Transaction, run: WorkflowId, changes: IterationChanges
     ) -> None:
-        self.write_many(transaction, ((run, changes),))
+        # those of many runs in one transaction are one statement
+        opened(transaction).gather(_WRITE, pack_changes, (run, changes))
 
     def write_many(
         self, transaction: Transaction, changes: Iterable[tuple[WorkflowId, IterationChanges]]
     ) -> None:
-        """`write_changes` for several runs, in one statement."""
-        opened(transaction).send(_WRITE, pack_changes(changes))
+        """`write_changes` for several runs."""
+        for run, each in changes:
+            self.write_changes(transaction, run, each)
 
     def load(self, run: WorkflowId, needed: Needed) -> Loaded:
         if not is_id(run):
@@ -57,6 +59,11 @@ class PostgresSteps(PostgresCore):
         self, run: WorkflowId, state: str, limit: int = 100
     ) -> list[StepDefinition]:
         return self._steps("steps_in_state", {"run": run, "state": state, "limit": limit})
+
+    def get_unended_steps(self, run: WorkflowId, below: str) -> list[StepDefinition]:
+        # the letter after the slash ends the paths that begin with it
+        first, end = (f"{below}/", f"{below}0") if below else ("\x01", "\U0010ffff")
+        return self._steps("unended_steps", {"run": run, "first": first, "end": end})
 
     def count_steps(self, run: WorkflowId) -> Mapping[str, int]:
         return dict(self._rows("count_steps", {"run": run})) if is_id(run) else {}

@@ -30,7 +30,9 @@ from afl.kernel.model import (
 )
 from afl.runtime.calls import EXECUTE, SIGNALS, TIMERS
 from afl.runtime.evaluator import Evaluator, Turn
-from afl.runtime.handler_table import HandlerTable
+from afl.runtime.handler_table import Handler, HandlerTable
+from afl.runtime.settling import ENDED
+from afl.runtime.working.at_hand import Pace, is_at_hand
 from afl.runtime.working.counters import Counters, LoopHealth
 from afl.runtime.working.execution import Execution
 from afl.runtime.working.flows import Flows
@@ -50,6 +52,8 @@ from afl.runtime.working.refusals import give_back, split
 _log = logging.getLogger("afl.worker")
 #: About how many commits go into one transaction.
 COMMITS_PER_TRANSACTION = 128
+#: Handlers that have kept their slots this long may keep them for ever.
+STUCK_SECONDS = 0.1
 _NOBODY_SERVES = (TIMERS, SIGNALS)
 
 
@@ -77,7 +81,8 @@ class Dispatcher:
         self._ring = ring
         self._kernel = evaluator.persistence.kernel
         self._committer = Committer(evaluator)
-        self._flows = Flows(evaluator, hands, counters, served.serves)
+        self._pace = Pace()
+        self._flows = Flows(evaluator, hands, counters, served.serves, self._pace)
         self._execution = Execution(self._kernel, served.slots, self.inbox.put)
         self._running: dict[Fence, Held] = {}
         self._ended: deque[tuple[Held, Close | Suspend]] = deque()
@@ -167,6 +172,8 @@ class Dispatcher:
     def _note(self, message: Message) -> None:
         if isinstance(message, Finished):
             held = self._running.pop(message.fence, None)
+            if held is not None:
+                self._pace.note(held.claim.task.name, message.seconds)
             if held is None:
                 self._counters.late_results += 1
             else:
@@ -196,11 +203,17 @@ class Dispatcher:
     def _prepare(self) -> tuple[list[Part], ClaimRequest | None]:
         """What is to be committed, and what to claim with it."""
         free = max(0, self._served.slots - len(self._running))
-        self._flows.room = free
+        self._flows.offer(free)
         parts = self._parts()
         if self.draining:
             return parts, None
-        return parts, self._served.request(free, self._ids.new_id())
+        free -= self._flows.taken_at_hand
+        return parts, self._served.request(free, self._ids.new_id(), is_stuck=self._is_stuck())
+
+    def _is_stuck(self) -> bool:
+        """Whether handlers have had all slots for longer than a moment."""
+        moment = monotonic() - STUCK_SECONDS
+        return all(held.since < moment for held in self._running.values())
 
     def _parts(self) -> list[Part]:
         """What is to be committed, up to about as much as one transaction should have."""
@@ -211,7 +224,10 @@ class Dispatcher:
             held, then = self._ended.popleft()
             run = self._flows.ended(held, then)
             part = Part() if run is None else of_run.setdefault(run.task.id, Part(flow=run))
-            if held.lost:
+            if is_at_hand(held):
+                # the row of the step says all about it; without its run nobody asks
+                self._count(held, Commit(held.fence, then))
+            elif held.lost:
                 self._counters.late_results += 1
                 self._hands.drop(held.fence)
             else:
@@ -223,6 +239,7 @@ class Dispatcher:
         parts = list(of_run.values())
         for part in parts:
             self._flows.add_turn(part)
+        self._flows.read_due()
         while left > 0 and (due := self._flows.next_due()) is not None:
             part = Part(flow=due)
             self._flows.add_turn(part)
@@ -247,6 +264,7 @@ class Dispatcher:
         for claim in brought.claims:
             self._start(claim)
         self._hands.end_claim()
+        self._begin_at_hand()
         return brought.claims
 
     def _commit_one_by_one(self, parts: list[Part]) -> list[Claim]:
@@ -269,6 +287,7 @@ class Dispatcher:
             self._counters.transactions += 1
             self._accept(part, answers)
         self._hands.end_claim()
+        self._begin_at_hand()
         self._look = True
         return []
 
@@ -283,6 +302,7 @@ class Dispatcher:
         if part.flow is None:
             return
         done = answers[-1]
+        self._note_end(part)
         if part.turn is not None:
             born = {claim.task.parent_call for claim in done.eager}
             for call in part.turn.commit.calls:
@@ -294,6 +314,14 @@ class Dispatcher:
             # an answer has come in between, and whoever has given it could not take the run
             self._to_follow[done.task.id] = None
         self._flows.accepted(part, done)
+
+    def _note_end(self, part: Part) -> None:
+        """Rings for those who wait for the end of a run, and looks for an event that was there
+        before the wait for it."""
+        if part.failure is not None or (part.turn is not None and part.turn.end is not None):
+            self._to_ring.add(ENDED)
+        if part.turn is not None and part.turn.changes.awaits:
+            self._look = True
 
     def _note_runs(self, turn: Turn, done: Committed) -> None:
         """The runs that go on because of a turn: the caller's, and workflows called as steps."""
@@ -332,14 +360,24 @@ class Dispatcher:
         if handler is None:
             self._ended.append((held, Suspend()))
             return
+        self._attempt(held, handler)
+
+    def _begin_at_hand(self) -> None:
+        while (held := self._flows.next_to_begin()) is not None:
+            handler = self._table.find(held.claim.task.name)
+            assert handler is not None, "what is not served here is not done at hand"
+            self._attempt(held, handler)
+
+    def _attempt(self, held: Held, handler: Handler) -> None:
+        task = held.claim.task
         seconds = attempt_seconds(task)
         held.expires = None if seconds is None else monotonic() + seconds
-        self._running[claim.fence] = held
+        self._running[held.fence] = held
         try:
             self._execution.start(held, handler)
         except Exception as error:  # noqa: BLE001 - what cannot even start has failed
             _log.warning("`%s` cannot be started", handler.name, exc_info=True)
-            self._running.pop(claim.fence, None)
+            self._running.pop(held.fence, None)
             self._ended.append((held, close_of_error(task, error)))
 
     def _follow(self) -> None:

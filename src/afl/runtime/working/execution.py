@@ -11,12 +11,14 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from datetime import datetime, timedelta
 from multiprocessing import get_context
+from time import perf_counter
 from typing import Any, cast
 
 from afl.kernel.errors import Fenced
 from afl.kernel.model import Close, Fence, Json, Outcome, Suspend, Task
 from afl.kernel.port import TaskQueue
 from afl.runtime.handler_table import Handler, HandlerFunction, HandlerKind, Invocation, params_of
+from afl.runtime.working.at_hand import is_at_hand
 from afl.runtime.working.hands import Held
 from afl.runtime.working.messages import Finished
 from afl.runtime.working.outcomes import bad_result, close_of_error, close_of_result
@@ -89,15 +91,19 @@ class Execution:
 
     def _attempt(self, held: Held, handler: Handler) -> None:
         end: Close | Suspend = bad_result(handler.name, "ended without an answer")
+        begun = perf_counter()
         try:
             end = close_of_result(handler.name, handler.function(self._invocation(held)))
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             end = _end_of_error(held, handler, error)
         finally:
-            self._tell(Finished(held.fence, end))
+            self._tell(Finished(held.fence, end, perf_counter() - begun))
 
     def _invocation(self, held: Held) -> Invocation:
         def heartbeat(by: timedelta) -> datetime | None:
+            if is_at_hand(held):
+                held.give_time(by.total_seconds())
+                return None
             try:
                 until = self._kernel.extend(held.fence, by)
             except Fenced:
@@ -114,13 +120,15 @@ class Execution:
     def _start_coroutine(self, held: Held, handler: Handler) -> None:
         loop = self._running_loop()
 
+        begun = perf_counter()
+
         async def call() -> object:
             called = cast("Coroutine[Any, Any, object]", handler.function(self._invocation(held)))
             return await called
 
         future: Future[Any] = asyncio.run_coroutine_threadsafe(call(), loop)
         self._coroutines[held.fence] = (handler.name, future)
-        future.add_done_callback(lambda done: self._ended(held, handler, done))
+        future.add_done_callback(lambda done: self._ended(held, handler, done, begun))
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -152,9 +160,10 @@ class Execution:
             self._processes = None
             self._start_process(held, handler)
             return
-        future.add_done_callback(lambda done: self._ended(held, handler, done))
+        begun = perf_counter()
+        future.add_done_callback(lambda done: self._ended(held, handler, done, begun))
 
-    def _ended(self, held: Held, handler: Handler, done: Future[Any]) -> None:
+    def _ended(self, held: Held, handler: Handler, done: Future[Any], begun: float) -> None:
         end: Close | Suspend = bad_result(handler.name, "ended without an answer")
         try:
             self._coroutines.pop(held.fence, None)
@@ -162,7 +171,7 @@ class Execution:
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             end = _end_of_error(held, handler, error)
         finally:
-            self._tell(Finished(held.fence, end))
+            self._tell(Finished(held.fence, end, perf_counter() - begun))
 
 
 def _in_process(function: HandlerFunction, task: Task) -> Mapping[str, Json]:

@@ -3,13 +3,14 @@
 A flow whose calls are all served here, at once, is not suspended: its callees are born in this
 worker's hands, and the turn that takes in an answer is committed with the end of the callee that
 gave it. So a sequence of short steps costs one transaction for each. If it takes longer than a
-moment, or anything else gets in between, the flow is suspended like any other.
+moment, or anything else gets in between, the flow is suspended like any other. Work that is known
+to be quick does not even become a task: see `at_hand`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -32,11 +33,13 @@ from afl.kernel.model import (
 from afl.kernel.port import Transaction
 from afl.runtime.calls import EXECUTE
 from afl.runtime.context import count
+from afl.runtime.entities import Run
 from afl.runtime.evaluator import Evaluator, Turn
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.replies import Reply
 from afl.runtime.states import RunState
 from afl.runtime.step import ROOT, WorkflowId, error_of
+from afl.runtime.working.at_hand import Pace, held_at_hand, is_at_hand, may_be_at_hand
 from afl.runtime.working.counters import Counters
 from afl.runtime.working.hands import Hands, Held
 from afl.runtime.working.parts import Part
@@ -53,13 +56,14 @@ class Flows:
     """The runs in a worker's hands. Used by the dispatcher's thread alone."""
 
     def __init__(
-        self, evaluator: Evaluator, hands: Hands, counters: Counters, serves: Serves
+        self, evaluator: Evaluator, hands: Hands, counters: Counters, serves: Serves, pace: Pace
     ) -> None:
         """`serves` tells whether this worker takes tasks of a name on a list."""
         self._evaluator = evaluator
         self._hands = hands
         self._counters = counters
         self._serves = serves
+        self._pace = pace
         self._in_hand: dict[TaskId, RunInHand] = {}
         #: runs that are to take their next turn, and runs that stay for their callees
         self._due: dict[TaskId, RunInHand] = {}
@@ -67,8 +71,13 @@ class Flows:
         #: runs in hand by the fences of the callees that they stay for
         self._waiting: dict[Fence, RunInHand] = {}
         self._canceled: dict[WorkflowId, Json] = {}
-        #: new callees that the parts of this cycle may have at once
-        self.room = 0
+        self._runs: Mapping[WorkflowId, Run] = {}
+        #: work at hand that has to be begun
+        self._to_begin: list[Held] = []
+        #: new callees that the parts of this cycle may still have at once
+        self._room = 0
+        #: slots that this cycle gives to work at hand
+        self.taken_at_hand = 0
         self.may_stay = True
 
     def __len__(self) -> int:
@@ -77,6 +86,10 @@ class Flows:
     @property
     def has_due(self) -> bool:
         return bool(self._due)
+
+    def offer(self, slots: int) -> None:
+        """A cycle begins with so many free slots."""
+        self._room, self.taken_at_hand = slots, 0
 
     def next_expiry(self) -> float | None:
         """When the first of those that stay is to be suspended."""
@@ -97,6 +110,7 @@ class Flows:
         self._staying.pop(run.task.id, None)
         self._due.pop(run.task.id, None)
         key, call = run.callees.pop(held.fence)
+        run.at_hand.pop(held.fence, None)
         if isinstance(then, Close) and not held.lost and self._answers(held, then):
             status = rules.status_of(then.outcome)
             body = then.error if then.outcome is Outcome.FAILED else then.result
@@ -105,6 +119,8 @@ class Flows:
 
     def _answers(self, held: Held, close: Close) -> bool:
         """Whether closing a callee this way is sure to be the answer to its call."""
+        if is_at_hand(held):
+            return True
         task = held.claim.task
         if held.stop or rules.failure_retries(task, close):
             return False
@@ -117,10 +133,23 @@ class Flows:
     def expire(self, now: float) -> None:
         """Has runs let go that have stayed long enough, or were asked to stop, or are lost."""
         for run in list(self._staying.values()):
-            if run.until <= now or run.held.stop or run.held.lost or not self.may_stay:
+            wanted = not (run.held.stop or run.held.lost)
+            if wanted and run.at_hand:
+                # nobody else can see it, so nobody can take it: it is waited for
+                continue
+            if run.until <= now or not wanted or not self.may_stay:
                 del self._staying[run.task.id]
                 run.leaving = True
                 self._due[run.task.id] = run
+
+    def next_to_begin(self) -> Held | None:
+        """Work at hand that is to begin."""
+        return self._to_begin.pop() if self._to_begin else None
+
+    def read_due(self) -> None:
+        """Reads the runs that are due and new in these hands, all at once."""
+        new = [WorkflowId(run.task.id) for run in self._due.values() if run.turn is None]
+        self._runs = self._evaluator.persistence.get_runs(new) if len(new) > 1 else {}
 
     def next_due(self) -> RunInHand | None:
         """A run that is to take its next turn."""
@@ -136,6 +165,8 @@ class Flows:
         self._hands.drop(run.held.fence)
         for fence in run.callees:
             self._waiting.pop(fence, None)
+        for held in run.at_hand.values():
+            held.cancelled.set()
 
     # Turns
 
@@ -155,7 +186,7 @@ class Flows:
 
     def _evaluate(self, part: Part, run: RunInHand) -> None:
         try:
-            turn = self._evaluator.evaluate(run.held.claim)
+            turn = self._evaluator.evaluate(run.held.claim, runs=self._runs)
         except StoreUnavailable:
             self._suspend(part, run)
         except Exception as error:  # noqa: BLE001 - one run that cannot go on stops no other
@@ -199,7 +230,7 @@ class Flows:
             or not isinstance(turn.commit.then, Suspend)
             or turn.run.pause_requested
             or outstanding != len(calls) + len(run.callees)
-            or len(calls) > self.room
+            or len(calls) > self._room
             or not run.may_stay
             or not all(
                 call.task.lane is None
@@ -209,8 +240,14 @@ class Flows:
             )
         ):
             return turn
-        self.room -= len(calls)
+        self._room -= len(calls)
         self._counters.stays += 1
+        if calls and all(
+            may_be_at_hand(call) and self._pace.is_quick(call.task.name) for call in calls
+        ):
+            run.to_begin = list(calls)
+            self.taken_at_hand += len(calls)
+            return self._evaluator.keep_at_hand(turn)
         return replace(turn, commit=replace(turn.commit, then=Continue()))
 
     def accepted(self, part: Part, done: Committed) -> None:
@@ -233,6 +270,13 @@ class Flows:
             self._wait_for_callees(run, turn, done)
 
     def _wait_for_callees(self, run: RunInHand, turn: Turn, done: Committed) -> None:
+        for spec in run.to_begin:
+            held = held_at_hand(run.task, spec)
+            run.callees[held.fence] = (spec.key, None)
+            self._waiting[held.fence] = run
+            run.at_hand[held.fence] = held
+            self._to_begin.append(held)
+        run.to_begin = []
         born = {claim.task.parent_call: claim.fence for claim in done.eager}
         for key, call in done.calls.items():
             if (fence := born.get(call)) is not None:

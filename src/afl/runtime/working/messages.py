@@ -18,6 +18,8 @@ class Finished:
 
     fence: Fence
     then: Close | Suspend
+    #: how long the handler itself took
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,15 @@ class Served:
     def serves(self, name: str, task_list: str) -> bool:
         return task_list in self.lists and rules.serves(self.names, name)
 
-    def request(self, free_slots: int, token: str) -> ClaimRequest | None:
-        """What to claim with so many free slots; None if there is nothing to ask for."""
+    def request(self, free_slots: int, token: str, *, is_stuck: bool) -> ClaimRequest | None:
+        """What to claim with so many free slots; None if there is nothing to ask for.
+
+        `is_stuck`: the handlers that have all slots have had them for a while.
+        """
         flows = (EXECUTE,) if self.all_flows else ()
         names, n = (*self.names, *flows), free_slots
         if not free_slots:
-            # advancing runs needs no slot, and what is done may be what others wait for
-            names, n = flows, FLOWS_PER_CLAIM
+            # advancing runs needs no slot, and what is done may be what others wait for; but a run
+            # that finds no slot for its next step costs more than one that waits a moment
+            names, n = flows if is_stuck else (), FLOWS_PER_CLAIM
         return ClaimRequest(self.worker, names, self.lists, n, token) if names else None

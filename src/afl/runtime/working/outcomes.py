@@ -68,7 +68,11 @@ def run_of(task: Task) -> str | None:
 
 def is_irreversible(task: Task) -> bool:
     """Whether nothing can take back what doing the task does to the world."""
-    given = task.input
+    return is_irreversible_input(task.input)
+
+
+def is_irreversible_input(given: Json) -> bool:
+    """The same, of what a task is made with."""
     return isinstance(given, dict) and given.get("effect") == "irreversible"
 
 

@@ -13,7 +13,6 @@ from itertools import islice
 from afl.kernel.model import Claim, ClaimRequest, Commit, Committed, Json
 from afl.kernel.port import Transaction, Writes
 from afl.runtime.evaluator import Evaluator, Turn
-from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.states import RunState
 from afl.runtime.step import WorkflowId
 from afl.runtime.working.hands import Held
@@ -86,29 +85,11 @@ class Committer:
         if not turns and not failures:
             return None
 
-        persistence = self._evaluator.persistence
+        evaluator = self._evaluator
 
         def write(transaction: Transaction) -> None:
-            _write_turns(persistence, transaction, turns)
+            evaluator.write(transaction, *turns)
             for run, error in failures:
-                persistence.finish_run(transaction, run, RunState.FAILED, None, error)
+                evaluator.persistence.finish_run(transaction, run, RunState.FAILED, None, error)
 
         return write
-
-
-def _write_turns(
-    persistence: PersistenceAPI, transaction: Transaction, turns: Sequence[Turn]
-) -> None:
-    """What `Evaluator.write` does for one turn: the rows of all runs in one statement."""
-    for turn in turns:
-        if turn.is_new:
-            persistence.write_run(transaction, turn.run)
-    changes = [(turn.run.id, turn.changes) for turn in turns if turn.changes.has_changes]
-    if changes:
-        persistence.write_many(transaction, changes)
-    for turn in turns:
-        run = turn.run
-        if turn.end is not None:
-            persistence.finish_run(transaction, run.id, *turn.end)
-        elif run.state == RunState.CREATED and turn.commit.number == 0:
-            persistence.start_run(transaction, run.id)

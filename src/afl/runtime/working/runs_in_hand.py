@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from time import monotonic
 
-from afl.kernel.model import CallId, Fence, Task
+from afl.kernel.model import CallId, CallSpec, Fence, Task
 from afl.runtime.evaluator import Turn
 from afl.runtime.replies import Reply
 from afl.runtime.working.hands import Held
@@ -22,10 +22,14 @@ class RunInHand:
     held: Held
     #: the last turn that was committed
     turn: Turn | None = None
-    #: callees in this worker's hands, by fence: the key and the id of the call
-    callees: dict[Fence, tuple[str, CallId]] = field(default_factory=dict)
+    #: callees in this worker's hands, by fence: the key and the id of the call, which work at hand
+    #: does not have
+    callees: dict[Fence, tuple[str, CallId | None]] = field(default_factory=dict)
+    #: work at hand, and that which begins when the turn that asks for it is committed
+    at_hand: dict[Fence, Held] = field(default_factory=dict)
+    to_begin: list[CallSpec] = field(default_factory=list)
     #: answers that this worker has seen given, and the next turn takes in
-    replies: list[tuple[CallId, Reply]] = field(default_factory=list)
+    replies: list[tuple[CallId | None, Reply]] = field(default_factory=list)
     since: float = field(default_factory=monotonic)
     until: float = 0.0
     #: it has stayed long enough, and is suspended with its next turn

@@ -100,7 +100,12 @@ class FlowSimulation:
         self._events: list[tuple[float, int, Actor | _Echo]] = []
         self._order = 0
         rng = self._source("habits")
-        self._habits = Habits(rng.choice((0, 0, 0.5)), rng.choice((0, 0.2)), rng.choice((0, 0.5)))
+        self._habits = Habits(
+            rng.choice((0, 0, 0.5)),
+            rng.choice((0, 0.2)),
+            rng.choice((0, 0.5)),
+            rng.choice((0, 0, 0.7)),
+        )
         #: how many new steps, and iterations of a foreach, one commit may have
         self._sizes = rng.choice(((1000, 10_000), (2, 10_000), (5, 2)))
         self.runs: list[WorkflowId] = []

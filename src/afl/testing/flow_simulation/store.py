@@ -35,6 +35,7 @@ class Counts:
     effects_repeated: int = 0
     outside_answers: int = 0
     inline_answers: int = 0
+    answers_at_hand: int = 0
     memories_lost: int = 0
 
 

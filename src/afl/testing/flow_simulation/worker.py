@@ -15,11 +15,13 @@ from random import Random
 from afl.kernel.errors import Fenced, NotFound
 from afl.kernel.model import (
     CallId,
+    CallSpec,
     CallStatus,
     Claim,
     ClaimRequest,
     Close,
     Commit,
+    Continue,
     Fence,
     Json,
     Outcome,
@@ -27,10 +29,13 @@ from afl.kernel.model import (
     WorkerId,
     WorkerSpec,
 )
+from afl.kernel.port import Transaction
 from afl.runtime.calls import EXECUTE
+from afl.runtime.context import count
 from afl.runtime.evaluator import Evaluator, Turn
 from afl.runtime.replies import Reply
-from afl.runtime.step import WorkflowId
+from afl.runtime.step import ROOT, WorkflowId
+from afl.runtime.working.at_hand import may_be_at_hand
 from afl.testing.flow_simulation.answers import EVENTS, answer
 from afl.testing.flow_simulation.store import FlowStore
 from afl.testing.simulation.steps import Steps, ask
@@ -51,6 +56,8 @@ class Habits:
     forgets: float
     #: claim together with a commit
     hands_on: float
+    #: do the work of steps oneself without a task, where that is allowed
+    at_hand: float
 
 
 class Worker:
@@ -165,10 +172,16 @@ class Worker:
         stay = self._rng.random() < self._habits.inline
         turn = self._evaluated(claim, lambda: evaluator.evaluate(claim, stay=stay))
         while turn is not None:
+            at_hand: Sequence[CallSpec] = ()
+            if self._rng.random() < self._habits.at_hand and _may_keep(turn):
+                at_hand = turn.commit.calls
+                turn = evaluator.keep_at_hand(turn)
             claims = yield from self.commit_turn(evaluator, turn, stay=stay)
             if claims is None or not turn.goes_on:
                 return
-            replies: list[tuple[CallId, Reply]] = []
+            replies: list[tuple[CallId | None, Reply]] = []
+            for spec in at_hand:
+                replies.append((None, (yield from self._work_at_hand(spec))))
             self._current += [each.fence for each in claims]
             for each in claims:
                 yield from self._work(each)
@@ -198,7 +211,9 @@ class Worker:
         request = self._request()
 
         def commit() -> list[Claim]:
-            writes = partial(evaluator.write, turn=turn)
+            def writes(transaction: Transaction) -> None:
+                evaluator.write(transaction, turn)
+
             if hands_on:
                 return self._kernel.commit_and_claim([turn.commit], request, writes=writes)[1]
             (done,) = self._kernel.commit([turn.commit], writes=writes, eager=eager)
@@ -228,19 +243,44 @@ class Worker:
         self._store.counts.inline_answers += 1
         return [(call.id, Reply(call.key, call.status, call.reply))]
 
-    def _work(self, claim: Claim) -> Steps[None]:
-        """Does the work of an event facet: first the effect, then the commit that tells of it."""
+    def _work_at_hand(self, spec: CallSpec) -> Steps[Reply]:
+        """Does the work of an event facet for a run that it holds; nothing tells of it but the next
+        turn of the run."""
         yield from self._sleep(self._rng.random() ** 3 * 12)
-        given = claim.task.input
+        close = self._effect(spec.task.input, 0)
+        self._store.counts.answers_at_hand += 1
+        failed = close.outcome is Outcome.FAILED
+        body = close.error if failed else close.result
+        return Reply(spec.key, CallStatus.ERROR if failed else CallStatus.OK, body)
+
+    def _effect(self, given: Json, failures: int) -> Close:
         assert isinstance(given, dict)
         params = given["params"]
         assert isinstance(params, dict)
         self._store.effect(WorkflowId(str(given["run"])), str(given["step"]))
-        commits = [Commit(claim.fence, close_of(str(given["facet"]), params, claim.task.failures))]
+        return close_of(str(given["facet"]), params, failures)
+
+    def _work(self, claim: Claim) -> Steps[None]:
+        """Does the work of an event facet: first the effect, then the commit that tells of it."""
+        yield from self._sleep(self._rng.random() ** 3 * 12)
+        commits = [Commit(claim.fence, self._effect(claim.task.input, claim.task.failures))]
         try:
             yield from ask("close", lambda: self._kernel.commit(commits), commits, echoes=True)
         except Fenced:
             self._store.counts.stale_writes_refused += 1
+
+
+def _may_keep(turn: Turn) -> bool:
+    """Whether all that a run waits for is new, and may be done without tasks."""
+    calls = turn.commit.calls
+    outstanding = count(turn.context.row(ROOT), "open")
+    return (
+        bool(calls)
+        and isinstance(turn.commit.then, Suspend | Continue)
+        and outstanding == len(calls)
+        and not turn.context.row(ROOT).frame.get("more")
+        and all(may_be_at_hand(call) for call in calls)
+    )
 
 
 def close_of(facet: str, params: Mapping[str, Json], failures: int) -> Close:

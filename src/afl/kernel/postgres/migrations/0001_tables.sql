@@ -168,9 +168,9 @@ create table afl.claim_level (
     primary key (list, short_name, priority)
 );
 
--- From where on the claims of a level look: before (run_at, id) there was nothing ready, so what was
--- left there by tasks that are done need not be walked through. The newest note counts; it is a new
--- row and not a changed one, because the newest is found at once even if nothing old can be removed.
+-- From where on the claims of a level look, if what is done cannot be cleaned up, because somebody
+-- has a snapshot open: before (run_at, id) there was nothing ready. The newest note counts; it is a
+-- new row and not a changed one, since the newest is found at once even if nothing old can go.
 create table afl.claim_floor (
     list       text not null,
     short_name text not null,
@@ -181,6 +181,8 @@ create table afl.claim_floor (
     noted_at   timestamptz not null,
     -- when to look below again, at the earliest
     look_at    timestamptz not null,
+    -- when to see again to all of this
+    tend_at    timestamptz not null,
     primary key (list, short_name, priority, number)
 );
 

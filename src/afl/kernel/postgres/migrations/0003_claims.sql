@@ -27,121 +27,64 @@ begin
         returning k, case when k.committed_fence is not null then afl.untaken_v1(k.id) end;
 end $$;
 
--- Keeps the floor of a level. With p_move it goes to the first task that is ready, by whatever name
--- and in whoever's hands, but not as far as the present: what is being written may carry a time
--- that is half a second old. What took longer to write comes in below the floor; so one claim at a
--- time looks there, and answers with the first that it finds, to which the floor goes back.
---
--- A look walks through all that was ever ready and could not be cleaned up, which takes no time, or
--- long. After a long one there is a rest, four seconds more while claims get all that they want.
-create function afl.tend_level_v1(
-    p_list text, p_short text, p_priority int, p_floor timestamptz, p_floor_id uuid,
-    p_noted timestamptz, p_look timestamptz, p_move boolean, p_missing boolean, p_now timestamptz,
-    out below timestamptz, out below_id uuid
-) language plpgsql as $$
-declare
-    v_nil constant uuid := '00000000-0000-0000-0000-000000000000';
-    v_long constant interval := '1 ms';
-    v_top timestamptz := p_now - interval '0.5 s';
-    v_floor timestamptz := p_floor;
-    v_floor_id uuid := p_floor_id;
-    v_look timestamptz := p_look;
-    v_began timestamptz := clock_timestamp();
-    v_took interval;
-begin
-    -- nobody waits for another, and nobody relies on one whose transaction does not end
-    if not pg_try_advisory_xact_lock(
-            hashtextextended(concat_ws(' ', 'afl level', p_priority, p_list, p_short), 0))
-        and p_noted > p_now - interval '3 s'
-    then
-        return;
-    end if;
-    if p_floor > '-infinity'
-        and p_look <= (case when p_missing then p_now else p_now - interval '4 s' end)
-    then
-        select k.run_at, k.id into below, below_id from afl.task k
-        where k.state = 'ready' and k.list = p_list and k.short_name = p_short
-          and k.priority = p_priority and (k.run_at, k.id) < (p_floor, p_floor_id)
-        order by k.run_at, k.id limit 1;
-        v_took := clock_timestamp() - v_began;
-        if v_took > v_long then
-            v_look := p_now + greatest(interval '1 s', v_took * 20);
-        end if;
-    end if;
-    if below is not null then
-        v_floor := below;
-        v_floor_id := below_id;
-    elsif p_move then
-        select k.run_at, k.id into v_floor, v_floor_id from afl.task k
-        where k.state = 'ready' and k.list = p_list and k.short_name = p_short
-          and k.priority = p_priority and (k.run_at, k.id) >= (p_floor, p_floor_id)
-          and k.run_at < v_top
-        order by k.run_at, k.id limit 1;
-        if not found then
-            v_floor := greatest(p_floor, v_top);
-            v_floor_id := case when p_floor < v_top then v_nil else p_floor_id end;
-        end if;
-    elsif v_look = p_look then
-        return;
-    end if;
-    -- a clock that stands still, or that a test sets back, would make a rest endless
-    if coalesce(current_setting('afl.test_clock', true), '') = '' then
-        insert into afl.claim_floor (list, short_name, priority, run_at, id, noted_at, look_at)
-        values (p_list, p_short, p_priority, v_floor, v_floor_id, p_now, v_look);
-    end if;
-end $$;
-
--- The level with the highest priority below another, for one list and short name, and its floor. A
--- note that is newer than the present was made by a clock that has been set back since.
+-- The level with the highest priority below another, for one list and short name, in which
+-- something is ready, with the first of that, or whose floor is to be looked below. Who sets the
+-- clock, or sets it back, does without the notes of others.
 create function afl.level_below_v1(
     p_list text, p_short text, p_priority bigint, p_now timestamptz
-) returns table (
-    priority int, run_at timestamptz, id uuid, noted_at timestamptz, look_at timestamptz
-) language sql stable as $$
-    select l.priority, coalesce(f.run_at, '-infinity'),
-           coalesce(f.id, '00000000-0000-0000-0000-000000000000'),
-           coalesce(f.noted_at, '-infinity'), coalesce(f.look_at, '-infinity')
+) returns table (priority int, run_at timestamptz, id uuid, due boolean) language sql stable as $$
+    select l.priority, k.run_at, k.id, coalesce(f.tend_at <= p_now, false)
     from afl.claim_level l
     left join lateral (
-        select o.run_at, o.id, o.noted_at, o.look_at from afl.claim_floor o
+        select o.run_at, o.id, o.noted_at, o.look_at, o.tend_at from afl.claim_floor o
         where o.list = l.list and o.short_name = l.short_name and o.priority = l.priority
         order by o.number desc limit 1
-    ) as f on f.noted_at <= p_now
+    ) as f on f.noted_at <= p_now and coalesce(current_setting('afl.test_clock', true), '') = ''
+    left join lateral (
+        select o.run_at, o.id from afl.task o
+        where o.state = 'ready' and o.list = l.list and o.short_name = l.short_name
+          and o.priority = l.priority and o.run_at <= p_now
+          and (o.run_at, o.id) >= (coalesce(f.run_at, '-infinity'),
+                                   coalesce(f.id, '00000000-0000-0000-0000-000000000000'))
+        order by o.run_at, o.id limit 1
+    ) as k on true
     where l.list = p_list and l.short_name = p_short and l.priority < p_priority
+      and (k.id is not null or f.look_at <= p_now)
     order by l.priority desc limit 1
 $$;
 
--- Takes ready tasks of several lists or short names, one priority after the other: the first of all
--- levels that have it are found in portions that grow, each after the one before, until enough of
--- them are not in the hands of others.
-create function afl.take_among_v1(
-    p_worker text, p_names text[], p_lists text[], p_shorts text[], p_n int, p_token text,
-    p_now timestamptz
-) returns table (t afl.task, replies json) language plpgsql as $$
+-- Keeps the floors of levels, after a claim that took long to find its way, or that saw that one is
+-- to be looked below. Tells whether a task was found there.
+--
+-- While what is done is cleaned up there are no floors. When the way to the first ready task of a
+-- level is long, the floor goes there, by whatever name that is and in whoever's hands; but not as
+-- far as the present, since what is being written may carry a time that is half a second old. What
+-- took longer to write comes in below. So one claim at a time looks there, which is the long way:
+-- if it finds something, the floor goes back to that; if the way was short, there is no floor now.
+create function afl.tend_levels_v1(p_lists text[], p_shorts text[], p_now timestamptz)
+returns boolean language plpgsql as $$
 declare
     v_nil constant uuid := '00000000-0000-0000-0000-000000000000';
-    r record;
-    v_missing int := p_n;
-    v_want int;
-    v_found uuid[];
-    v_ids uuid[];
-    v_lists text[];
-    v_shorts text[];
-    v_floors timestamptz[];
-    v_floor_ids uuid[];
-    v_starts timestamptz[];
-    v_start_ids uuid[];
-    v_run_at timestamptz;
-    v_id uuid;
-    v_below boolean;
+    v_long constant interval := '0.05 ms';
+    v_key constant bigint := hashtextextended('afl levels', 0);
+    v_top timestamptz := p_now - interval '0.5 s';
+    v_below boolean := false;
     v_began timestamptz;
+    v_took interval;
+    v_at timestamptz;
+    v_id uuid;
+    v_look timestamptz;
+    r record;
 begin
+    if coalesce(current_setting('afl.test_clock', true), '') <> ''
+        -- until the end of this function and not of the transaction, in which much may follow
+        or not pg_try_advisory_lock(v_key)
+    then
+        return false;
+    end if;
     for r in
-        select l.priority, array_agg(l.list) as lists, array_agg(l.short_name) as shorts,
-               array_agg(coalesce(f.run_at, '-infinity')) as floors,
-               array_agg(coalesce(f.id, v_nil)) as floor_ids,
-               array_agg(coalesce(f.noted_at, '-infinity')) as noted,
-               array_agg(coalesce(f.look_at, '-infinity')) as looks
+        select l.*, coalesce(f.run_at, '-infinity') as run_at, coalesce(f.id, v_nil) as id,
+               coalesce(f.look_at, 'infinity') as look_at
         from afl.claim_level l
         left join lateral (
             select o.run_at, o.id, o.noted_at, o.look_at from afl.claim_floor o
@@ -149,81 +92,135 @@ begin
             order by o.number desc limit 1
         ) as f on f.noted_at <= p_now
         where l.list = any(p_lists) and l.short_name = any(p_shorts)
-        group by l.priority order by l.priority desc
+          and (f.look_at <= p_now or coalesce(f.noted_at, '-infinity') < v_top)
     loop
-        v_floors := r.floors;
-        v_floor_ids := r.floor_ids;
-        v_below := false;
-        loop
-            v_starts := v_floors;
-            v_start_ids := v_floor_ids;
-            v_id := v_nil;
-            v_want := v_missing + 16;
-            v_lists := '{}';
-            v_shorts := '{}';
-            v_began := clock_timestamp();
-            while v_missing > 0 loop
-                v_found := array(
-                    select k.id
-                    from unnest(r.lists, r.shorts, v_starts, v_start_ids)
-                        as l(list, short, run_at, id)
-                    cross join lateral (
-                        select x.id, x.run_at from afl.task x
-                        where x.state = 'ready' and x.list = l.list and x.short_name = l.short
-                          and x.priority = r.priority and x.run_at <= p_now
-                          and (x.run_at, x.id) >= (l.run_at, l.id)
-                          and x.id <> v_id
-                          and (x.short_name = any(p_names) or x.name = any(p_names))
-                        order by x.run_at, x.id limit v_want
-                    ) as k
-                    order by k.run_at, k.id limit v_want);
-                exit when cardinality(v_found) = 0;
-                select coalesce(array_agg(o.id), '{}'), v_lists || array_agg(o.list),
-                       v_shorts || array_agg(o.short_name)
-                into v_ids, v_lists, v_shorts
-                from (
-                    select k.id, k.list, k.short_name from afl.task k
-                    where k.id = any(v_found)
-                      and case when k.state = 'ready' then k.run_at <= p_now end
-                    order by k.run_at, k.id limit v_missing
-                    for update of k skip locked
-                ) as o;
-                return query select o.t, o.replies from afl.run_v1(v_ids, p_worker, p_token) as o;
-                v_missing := v_missing - cardinality(v_ids);
-                exit when cardinality(v_found) < v_want;
-                select k.run_at, k.id into v_run_at, v_id from afl.task k
-                where k.id = v_found[v_want];
-                select array_agg(case when l.later then l.run_at else v_run_at end),
-                       array_agg(case when l.later then l.id else v_id end)
-                into v_starts, v_start_ids
-                from (
-                    select l.*, (l.run_at, l.id) > (v_run_at, v_id) as later
-                    from unnest(v_floors, v_floor_ids) with ordinality as l(run_at, id, n)
-                    order by l.n
-                ) as l;
-                v_want := v_want * 4;
-            end loop;
-            exit when v_below;
-            select array_agg(coalesce(b.below, x.run_at) order by x.n),
-                   array_agg(coalesce(b.below_id, x.id) order by x.n),
-                   count(b.below) > 0
-            into v_floors, v_floor_ids, v_below
-            from (
-                select l.*, l.noted <= p_now - interval '0.5 s'
-                           and (clock_timestamp() - v_began > interval '1 ms'
-                                or (l.list, l.short) in (select * from unnest(v_lists, v_shorts)))
-                           as move
-                from unnest(r.lists, r.shorts, v_floors, v_floor_ids, r.noted, r.looks)
-                    with ordinality as l(list, short, run_at, id, noted, look, n)
-            ) as x
-            left join lateral afl.tend_level_v1(
-                x.list, x.short, r.priority, x.run_at, x.id, x.noted, x.look, x.move,
-                v_missing > 0, p_now
-            ) as b on x.move or (v_missing > 0 and x.run_at > '-infinity' and x.look <= p_now);
-            exit when v_missing <= 0 or not v_below;
-        end loop;
-        exit when v_missing <= 0;
+        v_began := clock_timestamp();
+        v_at := null;
+        v_look := r.look_at;
+        if r.look_at <= p_now then
+            select k.run_at, k.id into v_at, v_id from afl.task k
+            where k.state = 'ready' and k.list = r.list and k.short_name = r.short_name
+              and k.priority = r.priority and (k.run_at, k.id) < (r.run_at, r.id)
+            order by k.run_at, k.id limit 1;
+            v_took := clock_timestamp() - v_began;
+            v_look := p_now + greatest(interval '2 s', v_took * 20);
+            if v_at is not null then
+                v_below := true;
+            elsif v_took < v_long then
+                v_at := '-infinity';
+                v_id := v_nil;
+                v_look := 'infinity';
+            end if;
+        end if;
+        if v_at is null then
+            select k.run_at, k.id into v_at, v_id from afl.task k
+            where k.state = 'ready' and k.list = r.list and k.short_name = r.short_name
+              and k.priority = r.priority and (k.run_at, k.id) >= (r.run_at, r.id)
+              and k.run_at < v_top
+            order by k.run_at, k.id limit 1;
+            v_took := clock_timestamp() - v_began;
+            continue when v_took < v_long;
+            v_look := least(v_look, p_now + greatest(interval '2 s', v_took * 20));
+            if v_at is null then
+                v_at := greatest(r.run_at, v_top);
+                v_id := case when r.run_at < v_top then v_nil else r.id end;
+            end if;
+        end if;
+        insert into afl.claim_floor (
+            list, short_name, priority, run_at, id, noted_at, look_at, tend_at)
+        values (
+            r.list, r.short_name, r.priority, v_at, v_id, p_now, v_look,
+            case when v_look < 'infinity' then p_now + interval '0.5 s' else v_look end);
     end loop;
+    perform pg_advisory_unlock(v_key);
+    return v_below;
+exception
+    when others or query_canceled then
+        perform pg_advisory_unlock(v_key);
+        raise;
+end $$;
+
+-- Takes ready tasks of several lists or short names: the first of them all are found in portions
+-- that grow, each after the one before, until enough of them are not in the hands of others.
+create function afl.take_among_v1(
+    p_worker text, p_names text[], p_lists text[], p_shorts text[], p_n int, p_token text,
+    p_now timestamptz
+) returns table (t afl.task, replies json) language plpgsql as $$
+declare
+    v_missing int := p_n;
+    v_want int := p_n + 16;
+    v_found uuid[];
+    v_ids uuid[];
+    v_priority int := 2147483647;
+    v_run_at timestamptz := '-infinity';
+    v_id uuid := '00000000-0000-0000-0000-000000000000';
+    v_levels int;
+    v_due boolean;
+    v_tend boolean := false;
+    v_began timestamptz;
+begin
+    while v_missing > 0 loop
+        v_began := clock_timestamp();
+        with l as materialized (
+            select l.*, f.tend_at, coalesce(f.run_at, '-infinity') as run_at,
+                   coalesce(f.id, '00000000-0000-0000-0000-000000000000') as id
+            from afl.claim_level l
+            left join lateral (
+                select o.run_at, o.id, o.noted_at, o.tend_at from afl.claim_floor o
+                where o.list = l.list and o.short_name = l.short_name and o.priority = l.priority
+                order by o.number desc limit 1
+            ) as f on f.noted_at <= p_now
+                and coalesce(current_setting('afl.test_clock', true), '') = ''
+            where l.list = any(p_lists) and l.short_name = any(p_shorts)
+              and l.priority <= v_priority
+        ), s as (
+            select l.list, l.short_name, l.priority,
+                   case when l.goes_on then v_run_at else l.run_at end as run_at,
+                   case when l.goes_on then v_id else l.id end as id
+            from (
+                select l.*, l.priority = v_priority and (v_run_at, v_id) > (l.run_at, l.id)
+                           as goes_on
+                from l
+            ) as l
+        )
+        select array(
+                   select k.id from s
+                   cross join lateral (
+                       select x.id, x.run_at from afl.task x
+                       where x.state = 'ready' and x.list = s.list
+                         and x.short_name = s.short_name and x.priority = s.priority
+                         and x.run_at <= p_now and x.id <> v_id
+                         and (x.run_at, x.id) >= (s.run_at, s.id)
+                         and (x.short_name = any(p_names) or x.name = any(p_names))
+                       order by x.run_at, x.id limit v_want
+                   ) as k
+                   order by s.priority desc, k.run_at, k.id limit v_want),
+               count(*), coalesce(bool_or(l.tend_at <= p_now), false)
+        into v_found, v_levels, v_due from l;
+        v_tend := v_tend or v_due
+            or clock_timestamp() - v_began > interval '0.2 ms' + v_levels * interval '20 us';
+        v_ids := array(
+            select k.id from afl.task k
+            where k.id = any(v_found) and case when k.state = 'ready' then k.run_at <= p_now end
+            order by k.priority desc, k.run_at, k.id limit v_missing
+            for update of k skip locked);
+        return query select r.t, r.replies from afl.run_v1(v_ids, p_worker, p_token) as r;
+        v_missing := v_missing - cardinality(v_ids);
+        if cardinality(v_found) = v_want then
+            select k.priority, k.run_at, k.id into v_priority, v_run_at, v_id from afl.task k
+            where k.id = v_found[v_want];
+            v_want := v_want * 4;
+        else
+            -- all over again, if something has come in below a floor
+            exit when not v_tend or not afl.tend_levels_v1(p_lists, p_shorts, p_now);
+            v_tend := false;
+            v_priority := 2147483647;
+            v_run_at := '-infinity';
+        end if;
+    end loop;
+    if v_missing <= 0 and v_tend then
+        perform afl.tend_levels_v1(p_lists, p_shorts, p_now);
+    end if;
 end $$;
 
 -- Closes tasks that nobody waits for, and takes ready tasks in the order of claims, if the worker is
@@ -245,13 +242,13 @@ declare
     v_short text := split_part(p_names[1], '.', -1);
     v_missing int := p_n;
     v_count int;
-    v_priority bigint := 2147483648;
-    v_floor timestamptz;
-    v_floor_id uuid;
-    v_noted timestamptz;
-    v_look timestamptz;
+    v_top constant bigint := 2147483648;
+    v_priority int;
+    v_first timestamptz;
+    v_first_id uuid;
+    v_due boolean;
+    v_tend boolean := false;
     v_began timestamptz;
-    v_move boolean;
     v_ids uuid[];
     v_id uuid;
     v_run text;
@@ -312,74 +309,107 @@ begin
             return;
         end if;
     end if;
-    select l.priority, l.run_at, l.id, l.noted_at, l.look_at
-    into v_priority, v_floor, v_floor_id, v_noted, v_look
-    from afl.worker w
-    left join lateral afl.level_below_v1(v_list, v_short, v_priority, v_now) as l on true
-    where w.id = p_worker and w.expires_at > v_now and w.state in ('startup', 'running');
-    if not found or p_n <= 0 then
+    if p_n <= 0 then
         return;
     elsif cardinality(p_names) <> 1 or cardinality(p_lists) <> 1 then
-        return query select v_now, null::timestamptz[], k.t, k.replies from afl.take_among_v1(
-            p_worker, p_names, array(select distinct x from unnest(p_lists) as x),
-            array(select distinct split_part(x, '.', -1) from unnest(p_names) as x), p_n, p_token,
-            v_now) as k;
+        if afl.is_live_v1(p_worker, v_now) then
+            return query select v_now, null::timestamptz[], k.t, k.replies from afl.take_among_v1(
+                p_worker, p_names, array(select distinct x from unnest(p_lists) as x),
+                array(select distinct split_part(x, '.', -1) from unnest(p_names) as x), p_n,
+                p_token, v_now) as k;
+        end if;
         return;
     end if;
     -- straight along the index, one priority after the other, so that a backlog that others serve
     -- or that is not due costs nothing; one alone takes less to begin with
-    while v_priority is not null loop
-        v_began := clock_timestamp();
-        if p_n = 1 then
+    v_began := clock_timestamp();
+    if p_n = 1 then
+        loop
             update afl.task k set
                 state = 'running', fence = nextval('afl.fence'), worker = p_worker,
                 last_fence = currval('afl.fence'), claim_token = p_token, reason_code = null,
                 reason_since = null, reason_until = null, reason_by = null
             where k.id = (
-                select o.id from afl.task o
-                where o.state = 'ready' and o.list = v_list and o.short_name = v_short
-                  and o.priority = v_priority and (o.run_at, o.id) >= (v_floor, v_floor_id)
-                  and o.run_at <= v_now
-                  and (o.short_name = p_names[1] or o.name = p_names[1])
-                order by o.run_at, o.id limit 1
-                for update of o skip locked)
+                select x.id from afl.claim_level l
+                left join lateral (
+                    select o.run_at, o.id, o.noted_at from afl.claim_floor o
+                    where o.list = l.list and o.short_name = l.short_name
+                      and o.priority = l.priority
+                    order by o.number desc limit 1
+                ) as f on f.noted_at <= v_now
+                    and coalesce(current_setting('afl.test_clock', true), '') = ''
+                cross join lateral (
+                    select o.id from afl.task o
+                    where o.state = 'ready' and o.list = l.list and o.short_name = l.short_name
+                      and o.priority = l.priority and o.run_at <= v_now
+                      and (o.run_at, o.id) >= (
+                          coalesce(f.run_at, '-infinity'),
+                          coalesce(f.id, '00000000-0000-0000-0000-000000000000'))
+                      and (o.short_name = p_names[1] or o.name = p_names[1])
+                    order by o.run_at, o.id limit 1
+                    for update of o skip locked
+                ) as x
+                where l.list = v_list and l.short_name = v_short
+                  and (select true from afl.worker w where w.id = p_worker
+                       and w.expires_at > v_now and w.state in ('startup', 'running'))
+                order by l.priority desc limit 1)
             returning k.* into t;
-            v_count := 0;
             if found then
                 -- who has never committed has called nobody
                 replies := case when t.committed_fence is not null then afl.untaken_v1(t.id) end;
                 return next;
-                v_count := 1;
+                v_missing := 0;
             end if;
-        else
+            v_tend := clock_timestamp() - v_began > interval '0.5 ms';
+            -- who gets what it wants asks only now and then
+            if v_missing > 0 or t.fence % 16 = 0 then
+                v_tend := v_tend or exists (
+                    select from afl.claim_level l
+                    cross join lateral (
+                        select o.tend_at from afl.claim_floor o
+                        where o.list = l.list and o.short_name = l.short_name
+                          and o.priority = l.priority
+                        order by o.number desc limit 1
+                    ) as f
+                    where l.list = v_list and l.short_name = v_short and f.tend_at <= v_now);
+            end if;
+            exit when not v_tend or not afl.tend_levels_v1(p_lists, array[v_short], v_now)
+                or v_missing = 0;
+        end loop;
+        return;
+    end if;
+    select l.priority, l.run_at, l.id, l.due into v_priority, v_first, v_first_id, v_due
+    from afl.worker w
+    left join lateral afl.level_below_v1(v_list, v_short, v_top, v_now) as l on true
+    where w.id = p_worker and w.expires_at > v_now and w.state in ('startup', 'running');
+    if not found then
+        return;
+    end if;
+    loop
+        v_tend := v_tend or v_due is true
+            or clock_timestamp() - v_began > interval '0.2 ms';
+        if v_first is not null then
             v_ids := array(
                 select k.id from afl.task k
                 where k.state = 'ready' and k.list = v_list and k.short_name = v_short
-                  and k.priority = v_priority and (k.run_at, k.id) >= (v_floor, v_floor_id)
+                  and k.priority = v_priority and (k.run_at, k.id) >= (v_first, v_first_id)
                   and k.run_at <= v_now
                   and (k.short_name = p_names[1] or k.name = p_names[1])
                 order by k.run_at, k.id limit v_missing
                 for update of k skip locked);
             return query select v_now, null::timestamptz[], r.t, r.replies
                          from afl.run_v1(v_ids, p_worker, p_token) as r;
-            v_count := cardinality(v_ids);
+            v_missing := v_missing - cardinality(v_ids);
         end if;
-        v_missing := v_missing - v_count;
-        v_move := v_noted <= v_now - interval '0.5 s'
-            and (v_count > 0 or clock_timestamp() - v_began > interval '1 ms');
-        if v_move or (v_missing > 0 and v_floor > '-infinity' and v_look <= v_now) then
-            select b.below, b.below_id into v_floor, v_floor_id from afl.tend_level_v1(
-                v_list, v_short, v_priority::int, v_floor, v_floor_id, v_noted, v_look, v_move,
-                v_missing > 0, v_now) as b;
-            -- from there on, once more
-            v_noted := 'infinity';
-            v_look := 'infinity';
-            continue when v_missing > 0 and v_floor is not null;
+        if v_priority is null or v_missing <= 0 then
+            -- all over again, if something has come in below a floor
+            exit when not v_tend or not afl.tend_levels_v1(p_lists, array[v_short], v_now)
+                or v_missing <= 0;
+            v_tend := false;
         end if;
-        exit when v_missing <= 0;
-        select l.priority, l.run_at, l.id, l.noted_at, l.look_at
-        into v_priority, v_floor, v_floor_id, v_noted, v_look
-        from afl.level_below_v1(v_list, v_short, v_priority, v_now) as l;
+        v_began := clock_timestamp();
+        select l.priority, l.run_at, l.id, l.due into v_priority, v_first, v_first_id, v_due
+        from afl.level_below_v1(v_list, v_short, coalesce(v_priority, v_top), v_now) as l;
     end loop;
 end $$;
 

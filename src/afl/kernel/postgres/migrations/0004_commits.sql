@@ -498,3 +498,254 @@ begin
                                         v_free, p_token, false) as k;
     end if;
 end $$;
+
+-- The short way, for what the steps of most flows are: callees that end, flows that take in their
+-- answers and call the next, without lanes, cards, failures or anybody who asked to stop.
+--
+-- AF000: something is not like that (any more), or not held, or not alive; nothing was done.
+
+-- Opens calls, none of which exists, and makes their callees; the first p_eager are born running.
+-- What callees have in common is described once, in arrays with an element for each shape.
+create function afl.call_v1(
+    p_callers uuid[], p_calls uuid[], p_ids uuid[], p_keys text[], p_inputs json[], p_shapes int[],
+    p_tenants text[], p_kinds text[], p_names text[], p_lists text[], p_holds boolean[],
+    p_priorities int[], p_delays interval[], p_timeouts interval[], p_call_timeouts interval[],
+    p_wakes text[], p_max_failures int[], p_retry_delays interval[],
+    p_retry_backoffs double precision[], p_retry_max_delays interval[], p_retry_jitters boolean[],
+    p_max_crashes int[], p_traces text[],
+    p_eager int, p_worker text, p_token text, p_now timestamptz,
+    out fences bigint[], out deadlines timestamptz[]
+) language plpgsql as $$
+declare
+    v_made int;
+begin
+    with s as materialized (
+        select x.*, c.run, c.depth, p_now + p_delays[x.shape] as due,
+               least(p_now + p_call_timeouts[x.shape], c.deadline) as call_deadline,
+               least(p_now + p_timeouts[x.shape], p_now + p_call_timeouts[x.shape], c.deadline)
+                   as deadline,
+               case when x.n <= p_eager then nextval('afl.fence') end as fence
+        from unnest(p_callers, p_calls, p_ids, p_keys, p_inputs, p_shapes) with ordinality
+            as x(caller, call, id, key, input, shape, n)
+        cross join lateral (
+            select o.run, o.depth, o.deadline from afl.task o where o.id = x.caller limit 1
+        ) as c
+    ), made as (
+        insert into afl.call (id, run, caller, key, callee, deadline)
+        select s.call, s.run, s.caller, s.key, s.id, s.call_deadline from s
+        on conflict (caller, key) do nothing
+        returning 1
+    ), born as (
+        insert into afl.task (
+            id, tenant, run, kind, name, list, hold, parent_call, caller, depth, state, priority,
+            run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
+            retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input,
+            reason_code, reason_since, reason_until, trace, created_at)
+        select
+            s.id, p_tenants[s.shape], s.run, p_kinds[s.shape], p_names[s.shape], p_lists[s.shape],
+            p_holds[s.shape], s.call, s.caller, s.depth + 1,
+            case when s.fence is null then 'ready' else 'running' end, p_priorities[s.shape],
+            s.due, p_wakes[s.shape], s.fence, s.fence,
+            case when s.fence is not null then p_worker end,
+            case when s.fence is not null then p_token end,
+            p_max_failures[s.shape], p_retry_delays[s.shape], p_retry_backoffs[s.shape],
+            p_retry_max_delays[s.shape], p_retry_jitters[s.shape], p_max_crashes[s.shape],
+            s.deadline, s.input,
+            case when s.fence is not null then null
+                 when s.due > p_now then 'delayed' else 'claimable' end,
+            case when s.fence is null then p_now end, case when s.due > p_now then s.due end,
+            p_traces[s.shape], p_now
+        from s
+    )
+    select (select count(*) from made), array_agg(s.fence order by s.n),
+           array_agg(s.deadline order by s.n)
+    into v_made, fences, deadlines
+    from s where s.fence is not null;
+    if v_made <> cardinality(p_ids) then
+        raise exception using errcode = 'AF000', message = 'a call exists';
+    end if;
+end $$;
+
+-- Suspends tasks, which are locked: waiting, or ready if there is nothing to wait for. Answers with
+-- their deadlines, and how they stand.
+create function afl.suspend_v1(
+    p_ids uuid[], p_fences bigint[], p_numbers int[], p_now timestamptz,
+    out deadlines timestamptz[], out stands json
+) language plpgsql as $$
+declare
+    v_done int;
+begin
+    with x as materialized (
+        select x.*, k.ctid as place, o.id as first_call, o.deadline as first_deadline, u.untaken,
+               case when o.id is not null and not (k.wake = 'any' and u.untaken)
+                    then 'waiting' else 'ready' end as state
+        from unnest(p_ids, p_fences, p_numbers) with ordinality as x(id, fence, number, n)
+        cross join lateral (
+            select o.ctid, o.wake from afl.task o where o.id = x.id limit 1
+        ) as k
+        cross join lateral (select afl.has_untaken_v1(x.id) as untaken offset 0) as u
+        left join lateral (
+            select y.id, y.deadline from afl.call y
+            where y.caller = x.id and y.status = 'open'
+            order by y.deadline, y.id limit 1
+        ) as o on true
+    ), done as (
+        update afl.task k set
+            state = x.state, fence = null, worker = null, claim_token = null,
+            committed_fence = x.fence, commits = x.number + 1, crashes = 0,
+            run_at = case when x.state = 'ready' then p_now else k.run_at end,
+            reason_code = case when x.state = 'waiting' then 'calls_open'
+                               when x.untaken then 'answered' else 'claimable' end,
+            reason_since = p_now,
+            reason_until = case when x.state = 'waiting' then x.first_deadline end,
+            reason_by = case when x.state = 'waiting' then x.first_call::text end
+        from x
+        where k.ctid = x.place and case when k.fence = x.fence then
+            not k.stop_requested
+            and x.number = case when k.committed_fence = k.fence then k.commits else 0 end end
+        returning k.deadline, x.n, k.state, k.reason_code, k.reason_until, k.reason_by
+    )
+    select count(*), array_agg(d.deadline order by d.n),
+           json_agg(json_build_array(d.state, d.reason_code, d.reason_until, d.reason_by)
+                    order by d.n)
+    into v_done, deadlines, stands from done d;
+    if v_done <> cardinality(p_ids) then
+        raise exception using errcode = 'AF000', message = 'not a plain step';
+    end if;
+end $$;
+
+-- One step of many flows: p_tasks end, or go on if they have no outcome; p_suspends open calls or do
+-- not, and are suspended. The answers to calls are marked as taken at once if the caller takes them
+-- in with the same request; p_applied are those that had come before. p_locks has all of these tasks
+-- and the callers of those that end, p_wake the callers that are not among these tasks, p_parents
+-- those that end and may leave callees behind. The first row is about all that, the others are claims.
+create function afl.step_v1(
+    p_locks uuid[], p_wake uuid[], p_parents uuid[],
+    p_tasks uuid[], p_fences bigint[], p_numbers int[], p_outcomes text[], p_results json[],
+    p_errors json[], p_events json[], p_answers uuid[], p_taken boolean[],
+    p_suspends uuid[], p_suspend_fences bigint[], p_suspend_numbers int[],
+    p_applied_by uuid[], p_applied uuid[],
+    p_callers uuid[], p_calls uuid[], p_callees uuid[], p_keys text[], p_inputs json[],
+    p_shapes int[], p_tenants text[], p_kinds text[], p_call_names text[], p_call_lists text[],
+    p_holds boolean[], p_priorities int[], p_delays interval[], p_timeouts interval[],
+    p_call_timeouts interval[], p_wakes text[], p_max_failures int[], p_retry_delays interval[],
+    p_retry_backoffs double precision[], p_retry_max_delays interval[], p_retry_jitters boolean[],
+    p_max_crashes int[], p_traces text[], p_eager int,
+    p_worker text, p_names text[], p_lists text[], p_n int, p_token text, p_claim boolean
+) returns table (
+    at timestamptz, task_deadlines timestamptz[], suspend_deadlines timestamptz[], stands json,
+    fences bigint[], deadlines timestamptz[], t afl.task, replies json)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_done int;
+    v_answered int;
+    v_asked int;
+    v_plain boolean;
+begin
+    select bool_and(x.lane is null) into v_plain from (
+        select k.lane from afl.task k where k.id = any(p_locks)
+        order by k.depth desc, k.id
+        for update
+    ) as x;
+    if v_plain and p_n > 0 then
+        v_plain := exists (
+            select from afl.worker w where w.id = p_worker and w.expires_at > v_now
+              and w.state in ('startup', 'running')
+        ) and (not p_claim or p_token is null or not exists (
+            select from afl.task k where k.worker = p_worker and k.state = 'running'
+              and k.claim_token = p_token));
+    end if;
+    if v_plain and p_applied is not null then
+        update afl.call c set applied = true
+        from (
+            select x.by, o.ctid as place from unnest(p_applied_by, p_applied) as x(by, id)
+            cross join lateral (select o.ctid from afl.call o where o.id = x.id limit 1) as o
+        ) as x
+        where c.ctid = x.place
+          and case when c.caller = x.by then c.status <> 'open' and not c.applied end;
+        get diagnostics v_done = row_count;
+        v_plain := v_done = cardinality(p_applied);
+    end if;
+    if v_plain and p_tasks is not null then
+        with x as materialized (
+            select x.*, o.ctid as place
+            from unnest(p_tasks, p_fences, p_numbers, p_outcomes, p_results, p_errors, p_events,
+                        p_answers, p_taken) with ordinality
+                as x(id, fence, number, outcome, result, error, event, call, taken, n)
+            cross join lateral (select o.ctid from afl.task o where o.id = x.id limit 1) as o
+        ), done as (
+            update afl.task k set
+                state = case when x.outcome is null then k.state else 'closed' end,
+                fence = case when x.outcome is null then k.fence end,
+                worker = case when x.outcome is null then k.worker end,
+                claim_token = case when x.outcome is null then k.claim_token end,
+                closed_at = case when x.outcome is not null then v_now end,
+                outcome = x.outcome, result = x.result,
+                error = case when x.outcome is null then k.error else x.error end,
+                committed_fence = x.fence, commits = x.number + 1, crashes = 0
+            from x
+            where k.ctid = x.place and case when k.fence = x.fence then
+                not k.stop_requested
+                and x.number = case when k.committed_fence = k.fence then k.commits else 0 end end
+            returning k.id, k.run, k.deadline, x.event, x.n
+        ), events as (
+            insert into afl.outbox (topic, task, run, body, created_at)
+            select 'closed', d.id, d.run, d.event, v_now from done d
+            where d.event is not null order by d.n
+        ), answered as (
+            update afl.call c set
+                status = afl.status_of(y.outcome), replied_at = v_now, applied = y.taken,
+                reply = case when y.outcome in ('success', 'partial') then y.result else y.error end
+            from (
+                select x.outcome, x.result, x.error, x.taken, o.ctid as place from x
+                cross join lateral (select o.ctid from afl.call o where o.id = x.call limit 1) as o
+            ) as y
+            where c.ctid = y.place and case when c.status = 'open' then true end
+            returning 1
+        )
+        select count(*), (select count(*) from answered), (select count(x.call) from x),
+               array_agg(d.deadline order by d.n)
+        into v_done, v_answered, v_asked, task_deadlines from done d;
+        v_plain := v_done = cardinality(p_tasks) and v_answered = v_asked;
+    end if;
+    if v_plain is not true then
+        raise exception using errcode = 'AF000', message = 'not a plain step';
+    end if;
+    if p_callers is not null then
+        select c.fences, c.deadlines into fences, deadlines
+        from afl.call_v1(
+            p_callers, p_calls, p_callees, p_keys, p_inputs, p_shapes, p_tenants, p_kinds,
+            p_call_names, p_call_lists, p_holds, p_priorities, p_delays, p_timeouts,
+            p_call_timeouts, p_wakes, p_max_failures, p_retry_delays, p_retry_backoffs,
+            p_retry_max_delays, p_retry_jitters, p_max_crashes, p_traces, p_eager, p_worker,
+            p_token, v_now) as c;
+    end if;
+    if p_suspends is not null then
+        select s.deadlines, s.stands into suspend_deadlines, stands
+        from afl.suspend_v1(p_suspends, p_suspend_fences, p_suspend_numbers, v_now) as s;
+    end if;
+    if p_parents is not null then
+        insert into afl.orphan (task)
+        select k.id from afl.task k
+        where k.caller = any(p_parents) and k.parent_call is not null and k.state <> 'closed'
+        on conflict do nothing;
+    end if;
+    if p_wake is not null then
+        update afl.task k set
+            state = 'ready', run_at = v_now, reason_code = 'answered', reason_since = v_now,
+            reason_until = null, reason_by = null
+        where k.id = any(p_wake) and case when k.state = 'waiting' then
+            k.wake = 'any' or not afl.has_open_v1(k.id) end;
+    end if;
+    at := v_now;
+    return next;
+    if p_claim and p_n > p_eager then
+        return query select v_now, null::timestamptz[], null::timestamptz[], null::json,
+                            null::bigint[], null::timestamptz[], k.t, k.replies
+                     from afl.finish_v1(null, null, null, null, null, p_worker, p_names, p_lists,
+                                        p_n - p_eager, p_token, false) as k;
+    end if;
+end $$;

@@ -73,6 +73,27 @@ from afl.commit_v1(
     %(worker)s::text, %(names)s::text[], %(lists)s::text[], %(n)s::int, %(token)s::text,
     %(claim)s::boolean) as r, lateral (select (r.t).*) as t
 
+-- name: step
+-- One step of flows, with the callees that end for it, on the short way.
+select r.at, r.task_deadlines, r.suspend_deadlines, r.stands, r.fences, r.deadlines, r.replies,
+       {task}
+from afl.step_v1(
+    %(locks)s::uuid[], %(wake)s::uuid[], %(parents)s::uuid[],
+    %(tasks)s::uuid[], %(fences)s::bigint[], %(numbers)s::int[], %(outcomes)s::text[],
+    %(results)s::json[], %(errors)s::json[], %(events)s::json[], %(answers)s::uuid[],
+    %(taken)s::boolean[],
+    %(suspends)s::uuid[], %(suspend_fences)s::bigint[], %(suspend_numbers)s::int[],
+    %(applied_by)s::uuid[], %(applied)s::uuid[],
+    %(callers)s::uuid[], %(calls)s::uuid[], %(callees)s::uuid[], %(keys)s::text[],
+    %(inputs)s::json[], %(shapes)s::int[], %(tenants)s::text[], %(kinds)s::text[],
+    %(call_names)s::text[], %(call_lists)s::text[], %(holds)s::boolean[], %(priorities)s::int[],
+    %(delays)s::interval[], %(timeouts)s::interval[], %(call_timeouts)s::interval[],
+    %(wakes)s::text[], %(max_failures)s::int[], %(retry_delays)s::interval[],
+    %(retry_backoffs)s::double precision[], %(retry_max_delays)s::interval[],
+    %(retry_jitters)s::boolean[], %(max_crashes)s::int[], %(traces)s::text[], %(eager)s::int,
+    %(worker)s::text, %(names)s::text[], %(lists)s::text[], %(n)s::int, %(token)s::text,
+    %(claim)s::boolean) as r, lateral (select (r.t).*) as t
+
 -- name: reply
 -- Answers a call, unless it has an answer.
 select afl.reply_v1(%(call)s::uuid, %(status)s::text, %(reply)s::json)

@@ -32,6 +32,10 @@ returning r.id
 -- One run.
 select {run} from afl.run r where r.id = %(run)s::uuid
 
+-- name: get_runs
+-- Several runs by id.
+select {run} from afl.run r where r.id = any(%(runs)s::uuid[])
+
 -- name: find_runs
 -- Runs, the newest first.
 select {run} from afl.run r
@@ -45,3 +49,17 @@ order by r.id desc limit %(limit)s
 -- name: forget_runs
 -- Removes a batch of runs that ended long ago.
 select afl.forget_runs_v1(%(older_than)s::interval, %(limit)s::int, %(steps)s::int)
+
+-- name: stale_runs
+-- Runs that have not ended, the oldest first, and whether their tasks are closed.
+select r.id::text, coalesce(t.state = 'closed', false)
+from (
+    (select c.id from afl.run c
+     where c.state = 'created' and c.id > %(after)s::uuid order by c.id limit %(limit)s)
+    union all
+    (select c.id from afl.run c
+     where c.state = 'running' and c.id > %(after)s::uuid order by c.id limit %(limit)s)
+    order by id limit %(limit)s
+) as r
+left join afl.task t on t.id = r.id
+order by r.id

@@ -50,3 +50,11 @@ select s.state, count(*) from afl.step s where s.run = %(run)s::uuid group by s.
 -- Log lines of a run, the first first.
 select l.path, l.line from afl.step_log l
 where l.run = %(run)s::uuid order by l.number limit %(limit)s
+
+-- name: unended_steps
+-- Steps whose paths lie in a stretch and that have not ended.
+select {step} from afl.step s
+where s.run = %(run)s::uuid and s.path >= %(first)s and s.path < %(end)s
+  and s.state not in ('state.statement.Complete', 'state.statement.Error',
+                      'state.statement.Skipped')
+order by s.path
