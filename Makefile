@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test fmt docs conformance sim chaos-kernel fuzz-lang bench-lang bench-kernel bench-bloat \
-	bench-doorbell bench-idle lock clean
+.PHONY: help setup check test fmt docs conformance sim sim-flow chaos-kernel chaos-flow fuzz-lang bench-lang bench-kernel bench-bloat \
+	bench-doorbell bench-idle bench-steps bench-flow bench-latency lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,15 +37,21 @@ fmt: $(INSTALLED) ## Format the code and apply the safe fixes of the linter
 docs: $(INSTALLED) ## Run every code block and follow every link of the documentation
 	$(BIN)/pytest tests/architecture/test_docs_run.py tests/architecture/test_links.py
 
-conformance: $(INSTALLED) ## Judge the stores of the kernel: the suite and the random games
-	$(BIN)/pytest tests/kernel -k "conformance or machine"
+conformance: $(INSTALLED) ## Judge the stores of the kernel and the flows that run on them
+	$(BIN)/pytest tests/kernel tests/runtime/conformance -k "conformance or machine"
 
 N ?= 10000
 sim: $(INSTALLED) ## Simulate the kernel under faults; N=100000 plays more schedules
 	$(BIN)/python -m tests.sim --schedules $(N)
 
+sim-flow: $(INSTALLED) ## Simulate flows under faults; N=100000 plays more schedules
+	$(BIN)/python -m tests.sim.flows --schedules $(N)
+
 chaos-kernel: $(INSTALLED) ## Kill, stop and restart what the kernel runs on, and judge the outcome
 	$(BIN)/python -m tests.chaos.kernel
+
+chaos-flow: $(INSTALLED) ## Kill workers under a thousand flows, and judge the outcome
+	$(BIN)/python -m tests.chaos.flow
 
 fuzz-lang: $(INSTALLED) ## Throw generated and broken programs at the compiler
 	$(BIN)/python -m tests.lang.fuzz
@@ -64,6 +70,15 @@ bench-doorbell: $(INSTALLED) ## Measure the way from a commit to a claim in anot
 
 bench-idle: $(INSTALLED) ## Measure what idle workers cost the database
 	$(BIN)/python -m bench.idle
+
+bench-steps: $(INSTALLED) ## Measure what a step of a flow costs the kernel on PostgreSQL
+	$(BIN)/python -m bench.kernel_steps
+
+bench-flow: $(INSTALLED) ## Compare flows with other engines and with PostgreSQL itself
+	$(BIN)/python -m bench.flow
+
+bench-latency: $(INSTALLED) ## Measure the way from a submit to the start of a handler
+	$(BIN)/python -m bench.latency
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"

@@ -84,10 +84,10 @@ def test_a_ratio_is_of_neighbours_and_the_pinned_one_of_the_last_half() -> None:
 @pytest.mark.slow
 def test_finished_tasks_and_an_open_snapshot_do_not_slow_claims_much() -> None:
     """Bounds on medians, and generous ones, since other tests use the machine at the same time."""
-    plan = Plan(finished=100_000, pinned_seconds=5, seconds=0.8, rounds=5, rate=200, workers=2)
+    plan = Plan(finished=100_000, pinned_seconds=12, seconds=1, rounds=6, rate=300, workers=2)
     finished, pinned = measure(SERVER, plan)
     assert all(each.claims > 20 for each in (*finished.fresh, *finished.burdened))
     figures = json.loads(report(finished, pinned, plan).splitlines()[-1])
     assert figures["finished"] == plan.finished
     assert finished.median_ratio < 2, figures
-    assert pinned.median_ratio < 4, figures
+    assert pinned.median_ratio < 2, figures

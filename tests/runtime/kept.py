@@ -40,26 +40,16 @@ WORKER = WorkerId("w")
 _TABLES = "program deployment run step step_wait step_log signal signal_wait memo rate rate_slot"
 
 
-class Store(PersistenceAPI, Protocol):
-    """What both stores offer beyond the port."""
-
-    def write_many(
-        self, transaction: Transaction, changes: list[tuple[WorkflowId, IterationChanges]]
-    ) -> None: ...
-
-    def forget_runs(self, older_than: timedelta, limit: int = 1000) -> int: ...
-
-
 class Kept(Protocol):
     @property
-    def store(self) -> Store: ...
+    def store(self) -> PersistenceAPI: ...
     def advance(self, by: timedelta) -> None: ...
 
 
 class MemoryKept:
     def __init__(self) -> None:
         self._clock = VirtualClock(tick=timedelta(microseconds=1))
-        self.store: Store = MemoryStore(self._clock, SequentialIds())
+        self.store: PersistenceAPI = MemoryStore(self._clock, SequentialIds())
 
     def advance(self, by: timedelta) -> None:
         self._clock.advance(by)
@@ -72,7 +62,7 @@ class PostgresKept:
         self._clock = VirtualClock(tick=timedelta(microseconds=1))
         self.url = url
         self.database = Database(url, max_size=4, prepare=self._set_clock)
-        self.store: Store = PostgresPersistence(
+        self.store: PersistenceAPI = PostgresPersistence(
             PostgresStore(self.database, SequentialIds()), clock_age_seconds=0
         )
 

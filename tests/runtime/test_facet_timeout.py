@@ -57,6 +57,13 @@ namespace t {
     yield Caught(r = x.r ?? 0)
   }
   workflow ByFacet() => (r: Int) andThen { x = Guarded(n = 1) yield ByFacet(r = x.r) }
+  workflow Hasty() => (r: Int) with FailFast() andThen {
+    x = Both(n = 1) catch { c = Clean(n = 1) yield Both(r = c.r) } andThen {
+      a = Do(n = 1)
+      yield Both(r = a.r)
+    }
+    yield Hasty(r = x.r ?? 0)
+  }
   workflow Foreach() => (rs: [Int]) andThen { x = Each(ns = [1, 2, 3]) yield Foreach(rs = x.rs) }
   workflow Nested() => (r: Int) andThen { x = Deep(n = 1) yield Nested(r = x.r) }
   workflow Mixed() => (r: Int) with Login(n = 3) as login andThen { yield Mixed(r = $.login.token) }
@@ -135,13 +142,31 @@ def test_a_timer_of_a_step_that_has_ended_changes_nothing(world: World) -> None:
     assert world.drive(run).outputs == {"r": 6}
 
 
-def test_the_work_below_is_stopped(world: World) -> None:
-    run = later(world, begin(world, "t.Caught"), 11 * SECOND)
-    assert (run.state, run.outputs) == ("completed", {"r": -1})
+def test_the_work_below_is_stopped_while_the_run_goes_on(world: World) -> None:
+    del world.handlers["Clean"]
+    run = later(world, begin(world, "t.Beside"), 11 * SECOND)
+    assert run.state == "running"
     call = world.kept.store.kernel.find_call(TaskId(run.id), "0/x/0/a")
     assert call is not None
     assert call.status is CallStatus.CANCELED
-    assert world.driver.unserved() == []
+    assert [task.name for task in world.driver.unserved()] == ["t.Clean"]
+    world.handlers["Clean"] = one
+    assert world.drive(run).outputs == {"r": 3}
+
+
+def test_a_catch_at_the_step_takes_over(world: World) -> None:
+    run = later(world, begin(world, "t.Caught"), 11 * SECOND)
+    assert (run.state, run.outputs) == ("completed", {"r": -1})
+
+
+def test_an_answer_that_comes_together_with_the_end_of_the_time(world: World) -> None:
+    """What ends because the time is over halts nothing: the catch is not part of it."""
+    run = begin(world, "t.Hasty")
+    call = world.kept.store.kernel.find_call(TaskId(run.id), "0/x/0/a")
+    assert call is not None
+    world.kept.store.kernel.reply(call.id, CallStatus.OK, {"r": 1})
+    run = later(world, run, 11 * SECOND)
+    assert (run.state, run.outputs) == ("completed", {"r": 100})
 
 
 def test_the_timeout_of_the_call_wins(world: World) -> None:

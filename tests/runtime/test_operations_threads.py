@@ -11,7 +11,8 @@ import pytest
 
 from afl.kernel.doorbell import LocalDoorbell
 from afl.runtime.errors import RunConflict
-from afl.runtime.operations import ENDED, Operations
+from afl.runtime.operations import Operations
+from afl.runtime.settling import ENDED
 from tests.runtime.driving import World
 from tests.runtime.kept import Kept
 

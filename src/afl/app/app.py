@@ -12,14 +12,13 @@ from afl.app.errors import BadHandler
 from afl.app.handlers import Registered, Signature
 from afl.app.run import span_of
 from afl.app.services import Services, connect
-from afl.app.serving import AppWorker
+from afl.app.serving import LEASE, RENEWALS_PER_LEASE, AppWorker
 from afl.runtime.handler_table import HandlerTable
 from afl.runtime.plan import Plan
 from afl.runtime.programs import Plans
 from afl.runtime.worker import WorkerConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
-_LEASE = timedelta(seconds=30)
 
 
 class App:
@@ -107,7 +106,7 @@ class App:
         slots: int = 8,
         queues: tuple[str, ...] = ("default",),
         flows: bool = True,
-        lease: str | timedelta = _LEASE,
+        lease: str | timedelta = LEASE,
     ) -> AppWorker:
         """A worker that serves the handlers; `with` it, or `start` and `stop` it.
 
@@ -124,22 +123,28 @@ class App:
         services = self.services
         plans = services.evaluator.plans
         program = services.operations.program(self._program)
-        seconds = (span_of(lease) or _LEASE).total_seconds()
+        seconds = (span_of(lease) or LEASE).total_seconds()
         config = WorkerConfig(
             slots=slots,
             lists=queues,
             all_flows=flows,
             lease_seconds=seconds,
-            renew_seconds=seconds / 3,
+            renew_seconds=seconds / RENEWALS_PER_LEASE,
             group=self.name,
             service=self.name,
         )
         return AppWorker(services, self.table(plans.get(program), plans), config)
 
-    def run_worker(self, *, slots: int = 8, queues: tuple[str, ...] = ("default",)) -> None:
+    def run_worker(
+        self,
+        *,
+        slots: int = 8,
+        queues: tuple[str, ...] = ("default",),
+        lease: str | timedelta = LEASE,
+    ) -> None:
         """Serves until SIGTERM or SIGINT comes; then lets handlers finish."""
         try:
-            self.worker(slots=slots, queues=queues).serve()
+            self.worker(slots=slots, queues=queues, lease=lease).serve()
         finally:
             self.close()
 

@@ -85,7 +85,7 @@ def connect(database: str | None = None, settings: Settings | None = None) -> Se
     if url.startswith(_MEMORY):
         return _in_memory(url)
     if url.startswith(_POSTGRES):
-        return _on_postgres(url, settings.nats_url)
+        return _on_postgres(url, settings)
     raise BadDatabase(
         f"There is no store for the database `{_without_secrets(url)}`. Use postgresql://host/name "
         "or `memory:`."
@@ -103,15 +103,15 @@ def _in_memory(url: str) -> Services:
         return found
 
 
-def _on_postgres(url: str, nats_url: str | None) -> Services:
+def _on_postgres(url: str, settings: Settings) -> Services:
     # the drivers are extras: they are imported when somebody wants them
     store = _extra("afl.runtime.postgres_store", "postgres").PostgresPersistence
-    persistence = cast("PersistenceAPI", store.connect(url))
-    if nats_url is not None:
-        doorbell = _extra("afl.kernel.nats_doorbell", "nats").NatsDoorbell(nats_url)
+    persistence = store.connect(url, prepare_threshold=settings.prepare_threshold)
+    if settings.nats_url is not None:
+        doorbell = _extra("afl.kernel.nats_doorbell", "nats").NatsDoorbell(settings.nats_url)
     else:
         doorbell = _extra("afl.kernel.postgres.doorbell", "postgres").PostgresDoorbell(url)
-    return Services.on(persistence, cast("Doorbell", doorbell))
+    return Services.on(cast("PersistenceAPI", persistence), cast("Doorbell", doorbell))
 
 
 def _extra(module: str, extra: str) -> types.ModuleType:

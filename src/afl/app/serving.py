@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from datetime import timedelta
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Self
 
 from afl.app.services import Services
+from afl.runtime.ending import Asked, asked_by_signals
 from afl.runtime.handler_table import HandlerTable
 from afl.runtime.worker import Worker, WorkerConfig
 
-DRAIN = timedelta(seconds=30)
+DRAIN = LEASE = timedelta(seconds=30)
+RENEWALS_PER_LEASE = 3
 
 
 class AppWorker:
@@ -30,19 +30,11 @@ class AppWorker:
         return self.worker.drain(timeout.total_seconds())
 
     def serve(self) -> None:
-        """Serves until SIGTERM or SIGINT comes. Only the main thread can do this."""
-        asked = threading.Event()
-
-        def ask(number: int, frame: FrameType | None) -> None:
-            asked.set()
-
-        before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            with self:
-                asked.wait()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        """Serves until SIGTERM or SIGINT comes; a second one does not let handlers finish. Only
+        the main thread can do this."""
+        asked = Asked()
+        with asked_by_signals(asked), self:
+            asked.get()
 
     def __enter__(self) -> Self:
         self.start()

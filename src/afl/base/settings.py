@@ -8,6 +8,8 @@
     AFL_NATS_URL
                 the NATS server through which workers hear of work at once, such as nats://host;
                 without it they hear through the database
+    AFL_PREPARE on (the default) or off: whether statements are prepared; off is for a pooler that
+                cannot carry them, such as PgBouncer before 1.21
     AFL_RETENTION
                 how long finished work is kept, such as 30d (the default) or 12w
 
@@ -30,7 +32,14 @@ from afl.base.errors import ConfigError, DurationError
 __all__ = ["ColorMode", "Settings"]
 
 _PREFIX = "AFL_"
-_KNOWN = ("AFL_COLOR", "AFL_DEBUG", "AFL_DATABASE_URL", "AFL_NATS_URL", "AFL_RETENTION")
+_KNOWN = (
+    "AFL_COLOR",
+    "AFL_DEBUG",
+    "AFL_DATABASE_URL",
+    "AFL_NATS_URL",
+    "AFL_PREPARE",
+    "AFL_RETENTION",
+)
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 _RETENTION_MS = 30 * UNITS_MS["d"]
@@ -52,7 +61,13 @@ class Settings:
     debug: bool = False
     database_url: str | None = None
     nats_url: str | None = None
+    prepare: bool = True
     retention_ms: int = _RETENTION_MS
+
+    @property
+    def prepare_threshold(self) -> int | None:
+        """After how many uses a statement is prepared; None for never."""
+        return 1 if self.prepare else None
 
     @classmethod
     def load(cls) -> Self:
@@ -69,9 +84,10 @@ class Settings:
         _refuse_unknown(environ)
         return cls(
             color=_color(environ),
-            debug=_flag(environ, "AFL_DEBUG"),
+            debug=_flag(environ, "AFL_DEBUG", default=False),
             database_url=environ.get("AFL_DATABASE_URL") or None,
             nats_url=environ.get("AFL_NATS_URL") or None,
+            prepare=_flag(environ, "AFL_PREPARE", default=True),
             retention_ms=_duration(environ, "AFL_RETENTION", _RETENTION_MS),
         )
 
@@ -99,9 +115,11 @@ def _color(environ: Mapping[str, str]) -> ColorMode:
     return mode
 
 
-def _flag(environ: Mapping[str, str], name: str) -> bool:
+def _flag(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
     value = environ.get(name, "").lower()
-    if value and value not in _TRUE + _FALSE:
+    if not value:
+        return default
+    if value not in _TRUE + _FALSE:
         raise _bad_value(name, environ[name], [*_TRUE, *_FALSE])
     return value in _TRUE
 

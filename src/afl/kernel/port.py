@@ -84,8 +84,8 @@ class TaskQueue(Protocol):
         ...
 
     def renew(self, worker: WorkerId, held: Sequence[int] = ()) -> Renewal:
-        """Moves the worker's expiry; tells which of the `held` fences are lost or asked to stop, and
-        which fences the worker has without naming them.
+        """Moves the worker's expiry; tells which of the `held` fences are lost or asked to stop,
+        and which fences the worker has without naming them.
 
         A worker that the sweep gave up is running again; what it held stays lost.
         """

@@ -28,6 +28,8 @@ TIMERS, SIGNALS = "afl.timers", "afl.signals"
 SLEEP, UNTIL, WAIT = "afl.time.Sleep", "afl.time.Until", "afl.event.Wait"
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
+#: How much longer a call lasts than its attempts can: some seconds, and one part in so many.
+_SLACK, _SLACK_SHARE = timedelta(seconds=5), 10
 _KINDS = {"prompt": "turn", "human": "human", "script": "script", "handler": "event"}
 
 
@@ -291,13 +293,15 @@ def _input(context: ExecutionContext, step: StepDefinition) -> dict[str, Json]:
 
 
 def _total(attempt: timedelta | None, retry: Retry) -> timedelta | None:
-    """The longest that all attempts can take together, with the waits between them."""
+    """The longest that all attempts can take together, with the waits between them, and then some:
+    the last attempt is to end by its own time, and to be told by its worker."""
     if attempt is None:
         return None
     waits = timedelta()
     for number in range(retry.max_failures):
         waits += min(retry.delay * retry.backoff ** min(number, 64), retry.max_delay)
-    return attempt * (retry.max_failures + 1) + waits
+    longest = attempt * (retry.max_failures + 1) + waits
+    return longest + _SLACK + longest / _SLACK_SHARE
 
 
 def _int(given: Mapping[str, Json], name: str, default: int = 0) -> int:

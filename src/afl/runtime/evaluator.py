@@ -171,8 +171,10 @@ class Evaluator:
     ) -> Turn:
         """The next turn under the same fence, after one that was accepted. An answer to work at
         hand has no call."""
+        # under the same fence nobody else has written: what the last turn knew is still so
+        kept = _Kept(turn.run, turn.task, turn.context.memory)
         with self._lock:
-            kept = self._kept.pop(turn.run.id)
+            self._kept.pop(turn.run.id, None)
         number = turn.commit.number + 1
         return self._turn(turn.commit.fence, number, kept, replies, is_new=False, stay=stay)
 

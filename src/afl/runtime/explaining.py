@@ -145,14 +145,14 @@ class Explainer:
             if block is not None and name in block.by_name:
                 return self._upstream(run, parent, path, block.by_name[name].node.needs)
         raise UnknownStep(
-            f"Run {run.id} has no step `{path}`{self._near(run, path)}. "
+            f"Run {run.id} has no step `{path}`{self._near(run, path)} "
             f"`afl runs tree {run.id}` shows its steps."
         )
 
     def _near(self, run: Run, path: str) -> str:
         rows = self._persistence.get_steps_by_workflow(run.id, limit=_ROWS_READ)
         near = get_close_matches(path, [row.path for row in rows], n=1)
-        return f"; did you mean `{near[0]}`?" if near else ""
+        return f"; did you mean `{near[0]}`?" if near else "."
 
 
 def _ended(run: Run) -> Answer:

@@ -6,7 +6,7 @@ writes them. So a worker that holds the task can trust what it has read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NewType, Protocol
@@ -231,7 +231,7 @@ class Runs(Protocol):
     def write_many(
         self,
         transaction: Transaction,
-        changes: Sequence[tuple[WorkflowId, IterationChanges]],
+        changes: Iterable[tuple[WorkflowId, IterationChanges]],
     ) -> None:
         """The changes of several runs at once."""
         ...

@@ -10,7 +10,7 @@ from enum import Enum
 
 from afl.base.ids import IdSource
 from afl.ir import model as ir
-from afl.kernel.model import Json, TaskId
+from afl.kernel.model import Json, State, TaskId
 from afl.runtime.calls import run_task
 from afl.runtime.conversions import WrongValue
 from afl.runtime.entities import Fork, Run
@@ -23,6 +23,8 @@ from afl.runtime.step import WorkflowId
 #: The label of runs that have taken over a key from another one.
 KEY_LABEL = "afl.key"
 _HASH = "sha256:"
+#: More than this many will not replace each other within a moment.
+_AT_ONCE = 20
 
 
 class Conflict(Enum):
@@ -105,10 +107,17 @@ class Submitter:
         return run
 
     def _latest(self, key: str) -> WorkflowId | None:
-        """The last run that has taken over a key."""
-        for run in self._persistence.find_runs(labels={KEY_LABEL: key}, limit=1):
-            return run.id
-        return None
+        """The last run that has taken over a key.
+
+        Ids that several processes make within a moment are in no order; but of the runs with one
+        key all are stopped but the last.
+        """
+        found = self._persistence.find_runs(labels={KEY_LABEL: key}, limit=_AT_ONCE)
+        for run in found:
+            task = self._persistence.kernel.get_task(TaskId(run.id))
+            if task is not None and task.state is not State.CLOSED:
+                return run.id
+        return found[0].id if found else None
 
     def _take_over(self, order: Order, run: WorkflowId) -> WorkflowId:
         assert order.key is not None
@@ -154,7 +163,7 @@ class Submitter:
 def check_inputs(plan: Plan, workflow: str, inputs: Mapping[str, Json]) -> Mapping[str, Json]:
     """The inputs of a run, complete and of the right types."""
     try:
-        return plan.conversions.record(inputs, plan.facet(workflow).facet.params, workflow)
+        return plan.conversions.record(inputs, plan.facet(workflow).facet.params)
     except WrongValue as error:
         raise BadInputs(f"`{workflow}` cannot start: {error}") from error
 

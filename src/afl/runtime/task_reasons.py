@@ -39,7 +39,7 @@ class TaskReasons:
         if task.list == SIGNALS:
             return _event(path, call, task)
         if task.kind == "human" and task.state is not State.RUNNING:
-            return _person(path, call, task)
+            return _person(run, path, call, task)
         if task.kind == "flow":
             return _child(path, task)
         return replace(self.of_task(task), step=path)
@@ -124,7 +124,7 @@ class TaskReasons:
             what = f"No live worker serves `{name}`"
         if elsewhere:
             what += f" on the queue `{task.list}`; there are some on {_listed(elsewhere)}"
-            command = f"{_START} --queue {task.list}"
+            command = f"{_START} --list {task.list}"
             detail["lists"] = list(elsewhere)
         elif task.name != EXECUTE:
             near = dict.fromkeys(
@@ -208,14 +208,14 @@ def _event(path: str, call: Call, task: Task) -> Answer:
     )
 
 
-def _person(path: str, call: Call, task: Task) -> Answer:
+def _person(run: str, path: str, call: Call, task: Task) -> Answer:
     group = _given(task).get("group")
     until = None if call.deadline - task.created_at >= NO_TIMEOUT else call.deadline
     return Answer(
         WhyCode.PERSON,
-        f"`{path}` waits for a person of the group `{group}`{_by(until)}.",
+        f"`{path}` waits for a person of the group `{group}`{_by(until)}. The answer is given with "
+        f'`Client().operations.continue_step("{run}", "{path}", {{...}})`.',
         path,
-        command="afl inbox list",
         since=task.created_at,
         until=until,
         detail={"group": group, "task": task.id},

@@ -65,7 +65,10 @@ class PostgresDoorbell:
         """Does the work on a connection, and on a new one when that is lost."""
         while not self._closed.is_set():
             try:
-                with psycopg.connect(self._url, autocommit=True) as connection:
+                # nothing is prepared: what rings may go through a pooler that cannot carry it
+                with psycopg.connect(
+                    self._url, autocommit=True, prepare_threshold=None
+                ) as connection:
                     work(connection)
             except psycopg.OperationalError:
                 self._listening.clear()

@@ -1,7 +1,7 @@
-"""The built-in namespace, written in the language itself.
+"""The built-in namespaces, written in the language itself.
 
-Policies are facets of `afl`, so their arguments are checked like any call's; what no type can say (where one
-may stand, which values make sense) is in `policies`.
+Policies are facets of `afl`, so their arguments are checked like any call's; what no type can say
+(where one may stand, which values make sense) is in `policies`.
 """
 
 from __future__ import annotations

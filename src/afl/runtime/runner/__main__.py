@@ -33,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    url = options.database_url or Settings.load().database_url
+    settings = Settings.load()
+    url = options.database_url or settings.database_url
     if url is None:
         raise ConfigError("Which database? Give --database-url, or set AFL_DATABASE_URL.")
     registry = load_handlers(options.handlers)
@@ -51,7 +52,7 @@ def _serve(options: argparse.Namespace) -> int:
         http_port=options.http_port,
         http_max_port_attempts=options.http_max_port_attempts,
     )
-    persistence = PostgresPersistence.connect(url)
+    persistence = PostgresPersistence.connect(url, prepare_threshold=settings.prepare_threshold)
     doorbell = PostgresDoorbell(url)
     try:
         service = RunnerService(

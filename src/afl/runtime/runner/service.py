@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import signal
+import logging
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import monotonic
-from types import FrameType
 
 from afl.base.system import SystemIds
 from afl.kernel.doorbell import Doorbell
 from afl.kernel.model import Json, WorkerId
 from afl.kernel.waiting import PollPolicy
+from afl.runtime.ending import Asked, asked_by_signals
 from afl.runtime.entities import ServerState
 from afl.runtime.evaluator import Evaluator
 from afl.runtime.persistence import PersistenceAPI
@@ -28,6 +27,7 @@ from afl.runtime.runner.status_server import (
 from afl.runtime.worker import Worker, WorkerConfig
 from afl.runtime.working.programs import WorkflowAst, make_ready
 
+_log = logging.getLogger("afl.runner")
 _FIRST_POLL_SECONDS = 0.1
 
 
@@ -75,7 +75,7 @@ class RunnerService:
         self._registry = tool_registry or ToolRegistry()
         self._doorbell = doorbell
         self._server_id = WorkerId(SystemIds().new_id())
-        self._stop = threading.Event()
+        self._asked = Asked()
         self._ready = threading.Event()
         self._worker: Worker | None = None
         self._status: StatusServer | None = None
@@ -120,8 +120,9 @@ class RunnerService:
             worker.start()
             self._status.start()
             self._ready.set()
+            _log.info("status at http://127.0.0.1:%d/status", self._status.port)
             try:
-                self._stop.wait()
+                self._asked.get()
             finally:
                 self._ready.clear()
                 worker.drain(config.shutdown_timeout_ms / 1000)
@@ -129,7 +130,7 @@ class RunnerService:
 
     def stop(self) -> None:
         """Has `start` drain and return. Any thread may call it."""
-        self._stop.set()
+        self._asked.put(0)
 
     def _make_worker(self) -> Worker:
         config = self._config
@@ -154,24 +155,11 @@ class RunnerService:
             id=self._server_id,
         )
 
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
+    def _signals(self) -> AbstractContextManager[None]:
         """SIGTERM and SIGINT stop the service, if it runs in the main thread."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def ask(number: int, frame: FrameType | None) -> None:
-            del number, frame
-            self._stop.set()
-
-        wanted = (signal.SIGTERM, signal.SIGINT)
-        before = {number: signal.signal(number, ask) for number in wanted}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        if threading.current_thread() is threading.main_thread():
+            return asked_by_signals(self._asked)
+        return nullcontext()
 
     # What it tells
 

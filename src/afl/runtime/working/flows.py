@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -149,7 +150,11 @@ class Flows:
     def read_due(self) -> None:
         """Reads the runs that are due and new in these hands, all at once."""
         new = [WorkflowId(run.task.id) for run in self._due.values() if run.turn is None]
-        self._runs = self._evaluator.persistence.get_runs(new) if len(new) > 1 else {}
+        self._runs = {}
+        if len(new) > 1:
+            # if one of them cannot be read, that is found out, and told, when it is read alone
+            with suppress(Exception):
+                self._runs = self._evaluator.persistence.get_runs(new)
 
     def next_due(self) -> RunInHand | None:
         """A run that is to take its next turn."""
