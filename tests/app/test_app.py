@@ -12,6 +12,7 @@ from afl import App, Client, Context, Run
 from afl.app.errors import BadDatabase, BadHandler, BadProgram
 from afl.app.services import connect
 from afl.base.settings import Settings
+from afl.runtime.ending import Asked, asked_by_signals
 from afl.runtime.errors import RunCanceled, RunFailed, StillRunning
 from afl.runtime.reasons import WhyCode
 from tests.app.served import square
@@ -149,6 +150,14 @@ class TestWorker:
         assert run.result() == {"text": "x"}
         assert list(client.operations.workers()) == []
         app.close()
+
+    def test_only_the_first_signal_is_kept_from_ending_the_process(self) -> None:
+        before = signal.getsignal(signal.SIGINT)
+        asked = Asked()
+        with asked_by_signals(asked):
+            os.kill(os.getpid(), signal.SIGINT)
+            assert asked.get(timeout=10) == signal.SIGINT
+            assert signal.getsignal(signal.SIGINT) is before
 
     def test_a_canceled_run_tells_its_handler(self, app: App) -> None:
         told, began, pause = (threading.Event() for _ in range(3))

@@ -47,6 +47,11 @@ def test_debug_is_a_flag(value: str, debug: bool) -> None:
     assert Settings.from_env({"AFL_DEBUG": value}).debug is debug
 
 
+@pytest.mark.parametrize(("value", "threshold"), [("off", None), ("on", 1), ("", 1)])
+def test_statements_are_prepared_unless_told_otherwise(value: str, threshold: int | None) -> None:
+    assert Settings.from_env({"AFL_PREPARE": value}).prepare_threshold == threshold
+
+
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
@@ -54,7 +59,7 @@ def test_debug_is_a_flag(value: str, debug: bool) -> None:
         (
             {"AFL_ZZZ": "1"},
             "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG, AFL_DATABASE_URL, "
-            "AFL_NATS_URL, AFL_RETENTION.",
+            "AFL_NATS_URL, AFL_PREPARE, AFL_RETENTION.",
         ),
         (
             {"AFL_DEBGU": "1", "AFL_COLORS": ""},

@@ -41,6 +41,7 @@ namespace demo {
 
   workflow Outer(name: String) => (text: String) andThen {
     inner = Hello(name = $.name)
+    sys.log(said = inner.text, to = $.name)
     yield Outer(text = inner.text)
   }
 

@@ -93,8 +93,7 @@ def test_a_value_of_the_wrong_type(project: Path, given: str, error: str) -> Non
 def test_an_input_that_is_missing(project: Path) -> None:
     result = start(project, "Total")
     assert result.exit_code == exit_codes.USAGE
-    assert "`demo.Total` cannot start" in result.stderr
-    assert "names" in result.stderr
+    assert "`demo.Total` cannot start: `names` is missing" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def ids(url: str, *args: str) -> list[str]:
 def test_a_list_has_columns(url: str, good: str, bad: str) -> None:
     result = run("runs", "list", "--database", url)
     lines = [line.split() for line in result.stdout.splitlines()]
-    assert lines[0] == ["RUN", "STATE", "WORKFLOW", "AGE"]
+    assert lines[0] == ["RUN", "STATE", "WORKFLOW", "AGE", "PARENT"]
     assert {tuple(line[:3]) for line in lines[1:]} >= {
         (good, "completed", "demo.Hello"),
         (bad, "failed", "demo.Hello"),
@@ -110,15 +110,17 @@ def test_tree(url: str, bad: str) -> None:
     result = run("runs", "tree", bad, "--database", url)
     assert result.stdout == (
         "demo.Hello failed\n"
-        "  ✓ zero demo.Fetch done\n"
-        "  ✗ hello demo.Greet failed ValueError: there is no such name\n"
+        "  ✓ zero demo.Fetch done  0/zero\n"
+        "  ✗ hello demo.Greet failed ValueError: there is no such name  0/hello\n"
     )
+    coloured = run("runs", "tree", bad, "--color", "always", "--database", url)
+    assert "done  \x1b[2m0/zero\x1b[0m\n" in coloured.stdout
 
 
 def test_a_tree_shows_iterations_that_are_not_done(url: str) -> None:
     done = finished(url, "Total", "-i", 'names=["a", "b", "c"]')
     result = run("runs", "tree", done, "--database", url)
-    assert "  ✓ foreach done (3 done)\n" in result.stdout
+    assert "  ✓ foreach done (3 done)  1\n" in result.stdout
     assert "[0]" not in result.stdout
     page = run("runs", "tree", done, "--limit", "2", "--database", url)
     assert "shows the next page" in page.stderr
@@ -132,7 +134,7 @@ def test_why(url: str, waiting: str, bad: str) -> None:
     assert step.stdout == "`0/hello` failed: ValueError: there is no such name\n"
     unknown = run("runs", "why", bad, "0/helo", "--database", url)
     assert unknown.exit_code == exit_codes.UNREADABLE
-    assert "did you mean `0/hello`?" in unknown.stderr
+    assert "did you mean `0/hello`? `afl runs tree" in unknown.stderr
 
 
 def test_result(url: str, good: str, bad: str, waiting: str) -> None:
@@ -167,9 +169,36 @@ def test_export(url: str, bad: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8")) == bundle
 
 
+@pytest.fixture(scope="module")
+def outer(url: str) -> str:
+    return finished(url, "Outer", "-i", "name=you")
+
+
+def test_runs_that_another_has_called_are_marked_and_can_be_left_out(url: str, outer: str) -> None:
+    (child,) = ids(url, "--filter", f"parent={outer}")
+    listed = run("runs", "list", "--database", url).stdout.splitlines()
+    parents = {line.split()[0]: line.split()[-1] for line in listed}
+    assert (parents[outer], parents[child]) == ("-", outer)
+    roots = ids(url, "--roots")
+    assert outer in roots
+    assert child not in roots
+
+
+def test_logs(url: str, outer: str, good: str) -> None:
+    result = run("runs", "logs", outer, "--database", url)
+    path, _, values = result.stdout.partition("  ")
+    assert path.startswith("0/")
+    assert values == 'said="Hello, you!" to="you"\n'
+    data = json.loads(run("runs", "logs", outer, "--json", "--database", url).stdout)
+    assert data["lines"] == [{"step": path, "values": {"said": "Hello, you!", "to": "you"}}]
+    none = run("runs", "logs", good, "--database", url)
+    assert (none.stdout, none.stderr) == ("", "the run has logged nothing\n")
+
+
 @pytest.mark.parametrize(
     ("verb", "name"),
     [
+        ("logs", "logs"),
         ("get", "run"),
         ("tree", "tree"),
         ("watch", "run"),
@@ -185,7 +214,9 @@ def test_json_has_its_shape(url: str, good: str, bad: str, verb: str, name: str)
         assert result.stderr == ""
 
 
-@pytest.mark.parametrize("verb", ["get", "tree", "watch", "result", "why", "export", "fork"])
+@pytest.mark.parametrize(
+    "verb", ["get", "tree", "watch", "result", "why", "logs", "export", "fork"]
+)
 def test_a_run_that_is_not_there(url: str, verb: str) -> None:
     result = run("runs", verb, UNKNOWN, "--database", url)
     assert (result.exit_code, result.stdout) == (exit_codes.UNREADABLE, "")
@@ -202,7 +233,7 @@ def test_help_lists_the_verbs_in_their_order() -> None:
     result = run("runs", "--help")
     listed = [line.split()[0] for line in result.stdout.split("Commands:\n")[1].splitlines()]
     assert " ".join(listed) == (
-        "list get tree watch result why cancel pause resume retry fork rerun export"
+        "list get tree watch result why logs cancel pause resume retry fork rerun export"
     )
 
 

@@ -89,6 +89,38 @@ def test_it_tells_what_it_serves_and_serves_it(project: Path, url: str) -> None:
     assert run("workers", "list", "--database", url).stdout == ""
 
 
+def test_its_lease_and_what_is_logged(project: Path, url: str) -> None:
+    noisy = SLOW.replace(
+        "def fetch(name: str) -> int:\n",
+        """\
+def fetch(name: str, ctx: afl.Context) -> int:
+    import logging
+    ctx.progress(1, 2, "half way")
+    logging.getLogger("mine").debug("looked up")
+""",
+    )
+    (project / "handlers.py").write_text(noisy, encoding="utf-8")
+    with serving(project, url, "--lease", "7s", "--log-level", "debug") as running:
+        told(running.stdout)
+        with Client(url) as client:
+            (worker,) = client.operations.persistence.kernel.live_workers()
+            assert 0 < (worker.expires_at - worker.seen_at).total_seconds() <= 7
+        run("submit", "Hello", "-i", "name=you", "--timeout", "30s", "--database", url)
+        running.terminate()
+        assert running.wait(timeout=30) == exit_codes.OK
+        assert running.stderr is not None
+        talk = running.stderr.read()
+        assert "INFO afl.handler: " in talk
+        assert "half way" in talk
+        assert "DEBUG mine: looked up" in talk
+
+
+def test_a_lease_has_a_least_length(url: str) -> None:
+    result = run("worker", "--lease", "10ms", "--database", url)
+    assert result.exit_code == exit_codes.USAGE
+    assert "1s is the shortest" in result.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_handlers_finish(project: Path, url: str, number: signal.Signals) -> None:
     with serving(project, url) as running:

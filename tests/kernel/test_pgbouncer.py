@@ -12,7 +12,10 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from afl.app.services import connect as services_on
+from afl.base.settings import Settings
 from afl.kernel.errors import StoreUnavailable
 from afl.kernel.model import (
     CallSpec,
@@ -100,6 +103,21 @@ def connect(pool: Pooler, clients: int = 2) -> PostgresStore:
 def claim(store: PostgresStore, name: str = "a") -> Claim:
     (held,) = store.claim(ClaimRequest(WorkerId("w"), (name,)))
     return held
+
+
+@pytest.mark.parametrize(("value", "is_prepared"), [("off", False), ("on", True)])
+def test_a_setting_has_nothing_prepared(direct: str, value: str, is_prepared: bool) -> None:
+    """What a pooler would have to carry, seen without one."""
+    settings = Settings.from_env({"AFL_PREPARE": value})
+    parts = conninfo_to_dict(direct)
+    url = f"postgresql://{parts['host']}/{parts['dbname']}"
+    with services_on(url, settings) as services:
+        kernel = services.persistence.kernel
+        for _ in range(10):
+            kernel.enqueue([TaskSpec("event", "a")])
+        assert isinstance(kernel, PostgresStore)
+        found = kernel.database.rows(b"select count(*) from pg_prepared_statements", {})
+    assert (found[0][0] > 0) is is_prepared
 
 
 def mark(name: str) -> Writes:

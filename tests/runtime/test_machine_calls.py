@@ -79,11 +79,11 @@ def test_an_implicit_stands_behind_the_call_and_its_mixins(kept: Kept) -> None:
     ("inputs", "said"),
     [
         ({}, "`n`"),
-        ({"n": "one"}, "t.W.n"),
+        ({"n": "one"}, "`t.W` cannot start: `n"),
         ({"n": 1, "extra": 2}, "`extra`"),
-        ({"n": 1, "p": {"x": 1}}, "t.W.p"),
-        ({"n": 1, "colour": "pink"}, "t.W.colour"),
-        ({"n": 2**70}, "t.W.n"),
+        ({"n": 1, "p": {"x": 1}}, "`t.W` cannot start: `p"),
+        ({"n": 1, "colour": "pink"}, "`t.W` cannot start: `colour"),
+        ({"n": 2**70}, "`t.W` cannot start: `n"),
     ],
 )
 def test_bad_inputs_are_refused_before_there_is_a_run(

@@ -76,7 +76,7 @@ class TestNobody:
         answer = answers(world, world.run("demo.Gpu"))["0/a"]
         assert answer.code is WhyCode.NO_WORKER
         assert "on the queue `gpu`; there are some on `default`" in answer.sentence
-        assert answer.command == "afl worker --queue gpu"
+        assert answer.command == "afl worker --list gpu"
 
     def test_nobody_advances_runs(self, world: World) -> None:
         world.kept.advance(timedelta(hours=1))
@@ -149,7 +149,8 @@ class TestOthersFirst:
         answer = answers(world, world.run("demo.Person"))["0/a"]
         assert answer.code is WhyCode.PERSON
         assert "a person of the group `finance`, until 2030-01-03" in answer.sentence
-        assert answer.command == "afl inbox list"
+        assert "operations.continue_step(" in answer.sentence
+        assert answer.command is None
 
     def test_a_child_run(self, world: World) -> None:
         run = world.run("demo.Child")

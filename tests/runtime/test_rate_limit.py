@@ -107,12 +107,12 @@ def test_tasks_start_when_their_slots_come(world: World) -> None:
 
 
 def test_the_wait_is_not_part_of_the_time_of_an_attempt(world: World) -> None:
-    """It may take three seconds, and waits for twenty."""
+    """It may take three seconds, and some to spare, and waits for twenty."""
     run = world.operations.submit("t.Many", {"ns": [1, 2, 3, 4, 5], "who": "x"})
     world.drive(run)
     last = max(_calls(world), key=lambda task: task.run_at)
     assert last.deadline is not None
-    assert round((last.deadline - last.run_at) / SECOND) == 3
+    assert 3 * SECOND < last.deadline - last.run_at < 10 * SECOND
 
 
 def test_the_limit_holds_across_runs_and_for_each_key(world: World) -> None:

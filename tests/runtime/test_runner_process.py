@@ -47,6 +47,8 @@ class Runner:
         found = re.search(r"serving (.*) as (\S+)$", line)
         assert found is not None, line + process.stderr.read()
         self.id = WorkerId(found[2])
+        line = process.stderr.readline()
+        assert re.search(r"status at http://127\.0\.0\.1:[1-9]\d*/status$", line), line
 
     @property
     def pid(self) -> int:

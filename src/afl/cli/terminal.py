@@ -14,6 +14,7 @@ from afl.base.settings import ColorMode
 
 _BOLD_RED = "1;31"
 _BOLD_CYAN = "1;36"
+_DIM = "2"
 _FALLBACK_SIZE = (100, 24)
 
 
@@ -73,19 +74,24 @@ class Terminal:
 
     def error(self, message: str) -> None:
         """Tell the user what failed."""
-        self.say(f"{self._paint(_BOLD_RED, 'error:')} {message}")
+        self.say(f"{_painted(_BOLD_RED, 'error:', self.colour_err)} {message}")
 
     def help(self, message: str) -> None:
         """Tell the user what to do about it, or what to do next."""
-        self.say(f"{self._paint(_BOLD_CYAN, 'help:')} {message}")
+        self.say(f"{_painted(_BOLD_CYAN, 'help:', self.colour_err)} {message}")
 
-    def _paint(self, style: str, text: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if self.colour_err else text
+    def dim(self, text: str) -> str:
+        """A part of data that stands back behind the rest."""
+        return _painted(_DIM, text, self.colour_out)
 
     def _colours(self, stream: TextIO) -> bool:
         if self.color is ColorMode.AUTO:
             return stream.isatty()
         return self.color is ColorMode.ALWAYS
+
+
+def _painted(style: str, text: str, colour: bool) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if colour else text
 
 
 def prepare_streams() -> None:

@@ -16,7 +16,6 @@ from afl.runtime.reasons import Answer, WhyCode
 
 #: How many running tasks are looked at to count taken slots.
 _COUNTED = 1000
-_START = "afl worker"
 
 
 class TaskReasons:
@@ -109,7 +108,7 @@ class TaskReasons:
         workers = self._kernel.live_workers()
         names = {handler for worker in workers for handler in worker.handlers}
         detail: dict[str, Json] = {"task": task.id, "name": task.name, "list": task.list}
-        command = _START
+        command = "afl worker"
         elsewhere = sorted(
             {
                 each
@@ -124,7 +123,7 @@ class TaskReasons:
             what = f"No live worker serves `{name}`"
         if elsewhere:
             what += f" on the queue `{task.list}`; there are some on {_listed(elsewhere)}"
-            command = f"{_START} --list {task.list}"
+            command = f"afl worker --list {task.list}"
             detail["lists"] = list(elsewhere)
         elif task.name != EXECUTE:
             near = dict.fromkeys(

@@ -48,6 +48,9 @@ _DRAIN = timedelta(seconds=5)
     "--slots", type=click.IntRange(min=1), default=8, metavar="N", help="How many at once."
 )
 @timeout_option
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show all that is logged from info on, by anything."
+)
 @json_option
 @click.pass_context
 def command(
@@ -59,6 +62,7 @@ def command(
     handlers: str | None,
     slots: int,
     timeout: timedelta | None,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Run a workflow here and now, without a database.
@@ -79,7 +83,7 @@ def command(
     view = view_for(terminal, quiet=as_json)
     with refusals(), connect("memory:") as services:
         local = _Local(services, program, app, slots)
-        with terminal.others_talk(), shown_logs():
+        with terminal.others_talk(), shown_logs("info" if verbose else None):
             ending = local.run(facet.name, values, view, timeout, terminal)
     _finish(ctx, ending, as_json=as_json)
 

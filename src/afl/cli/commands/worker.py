@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from queue import SimpleQueue
-from types import FrameType
-from typing import Any
 
 import click
 
 from afl.app.app import App
 from afl.app.services import Services, connect
-from afl.app.serving import DRAIN, AppWorker
+from afl.app.serving import DRAIN, LEASE, RENEWALS_PER_LEASE, AppWorker
 from afl.base.settings import Settings
 from afl.cli.framework import Command
 from afl.cli.running.connection import database_url, refusals, refuse_pending
-from afl.cli.running.logs import shown_logs
+from afl.cli.running.logs import LEVELS, shown_logs
 from afl.cli.running.options import database_option, span
 from afl.cli.running.serving import lists_of, load_app, unserved
 from afl.cli.terminal import Terminal, count
+from afl.runtime.ending import Asked, asked_by_signals
 from afl.runtime.worker import WorkerConfig
 
-_Handler = Callable[[int, FrameType | None], Any] | int | None
+_SHORTEST_LEASE = timedelta(seconds=1)
+
+
+def lease_span(text: str) -> timedelta:
+    """The type of a lease: too short a one is lost to a hiccup."""
+    found = span(text)
+    if found < _SHORTEST_LEASE:
+        raise click.BadParameter(f"'{text}' is too short for a lease; 1s is the shortest")
+    return found
 
 
 @click.command("worker", cls=Command)
@@ -59,6 +62,18 @@ _Handler = Callable[[int, FrameType | None], Any] | int | None
     metavar="DURATION",
     help="How long handlers may take to finish when it is told to stop.  [default: 30s]",
 )
+@click.option(
+    "--lease",
+    type=lease_span,
+    metavar="DURATION",
+    help="After how long without a sign of life others take over its work.  [default: 30s]",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS, case_sensitive=False),
+    help="Show what is logged from this level on; else what handlers log through their context "
+    "from info on, and everything else from warning on.",
+)
 @click.option("--nats", metavar="URL", help="Hear of work through NATS; else AFL_NATS_URL.")
 @database_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each thing to tell.")
@@ -70,6 +85,8 @@ def command(
     lists: tuple[str, ...],
     program: str,
     drain: timedelta | None,
+    lease: timedelta | None,
+    log_level: str | None,
     nats: str | None,
     database: str | None,
     as_json: bool,
@@ -84,11 +101,12 @@ def command(
     if nats is not None:
         settings = replace(settings, nats_url=nats)
     talk = _Talk(terminal, as_json=as_json)
-    with refusals(), terminal.others_talk(), shown_logs():
+    with refusals(), terminal.others_talk(), shown_logs(log_level):
         app = App("afl-worker") if handlers is None else load_app(handlers)
         refuse_pending(url)
-        with connect(url, settings) as services, _signals() as asked:
-            worker = _worker(services, app, program, slots, lists)
+        asked = Asked()
+        with connect(url, settings) as services, asked_by_signals(asked):
+            worker = _worker(services, app, program, _Size(slots, lists, lease or LEASE))
             worker.start()
             finished = False
             try:
@@ -100,36 +118,28 @@ def command(
             talk.stopped(worker, finished)
 
 
-def _worker(
-    services: Services, app: App, program: str, slots: int, lists: Sequence[str]
-) -> AppWorker:
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How much a worker takes on, and how long it is believed to be alive."""
+
+    slots: int
+    lists: tuple[str, ...]
+    lease: timedelta
+
+
+def _worker(services: Services, app: App, program: str, size: _Size) -> AppWorker:
     plans = services.evaluator.plans
     plan = plans.get(services.operations.program(program))
-    config = WorkerConfig(slots=slots, lists=tuple(lists), group=app.name, service=app.name)
+    seconds = size.lease.total_seconds()
+    config = WorkerConfig(
+        slots=size.slots,
+        lists=size.lists,
+        lease_seconds=seconds,
+        renew_seconds=seconds / RENEWALS_PER_LEASE,
+        group=app.name,
+        service=app.name,
+    )
     return AppWorker(services, app.table(plan, plans), config)
-
-
-@contextmanager
-def _signals() -> Iterator[SimpleQueue[int]]:
-    """Where SIGTERM and SIGINT are told. Only the first: the next ends the process, as always."""
-    # an Event could not be set here: its lock may be held by the very code that was interrupted
-    told: SimpleQueue[int] = SimpleQueue()
-    before: dict[int, _Handler] = {}
-
-    def tell(number: int, _frame: FrameType | None) -> None:
-        restore()
-        told.put(number)
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        before[number] = signal.signal(number, tell)
-    try:
-        yield told
-    finally:
-        restore()
 
 
 class _Talk:

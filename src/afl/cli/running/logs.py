@@ -7,8 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: The levels that can be asked for.
+LEVELS = ("debug", "info", "warning", "error")
+
 _FORM = "%(levelname)s %(name)s: %(message)s"
-#: What handlers say through their context; other loggers are heard from warnings on.
+#: What handlers say through their context.
 _HANDLERS = "afl.handler"
 
 
@@ -23,16 +26,19 @@ class _Talk(logging.Handler):
 
 
 @contextmanager
-def shown_logs() -> Iterator[None]:
-    """Shows what is logged while this lasts."""
+def shown_logs(level: str | None = None) -> Iterator[None]:
+    """Shows what is logged while this lasts: all from a level on; without one, what handlers say
+    through their context from info on, and everything else from warnings on."""
     root, handlers = logging.getLogger(), logging.getLogger(_HANDLERS)
     talk = _Talk()
     talk.setFormatter(logging.Formatter(_FORM))
-    before = handlers.level
+    before = handlers.level, root.level
     root.addHandler(talk)
-    handlers.setLevel(logging.INFO)
+    handlers.setLevel((level or "info").upper())
+    root.setLevel((level or "warning").upper())
     try:
         yield
     finally:
-        handlers.setLevel(before)
+        handlers.setLevel(before[0])
+        root.setLevel(before[1])
         root.removeHandler(talk)

@@ -38,6 +38,8 @@ class Filter:
     older: timedelta | None = None
     newer: timedelta | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    #: only runs that no other run has called
+    roots: bool = False
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> Filter:
@@ -100,6 +102,8 @@ def _candidates(operations: Operations, wanted: Filter, before: str | None) -> I
             if wanted.newer is not None and old > wanted.newer:
                 # the newest come first, so those that follow are older still
                 return
+            if wanted.roots and run.parent is not None:
+                continue
             if wanted.older is None or old > wanted.older:
                 yield run
         if len(page) < _PAGE:

@@ -899,16 +899,15 @@ $$;
 --
 -- While what is done is cleaned up there are no floors. When the way to the first ready task of a
 -- level is long, the floor goes there, by whatever name that is and in whoever's hands; but not as
--- far as the present, since what is being written may carry a time that is half a second old. What
+-- far as the present, since what is being written may carry a time a quarter of a second old. What
 -- took longer to write comes in below. So one claim at a time looks there, which is the long way:
 -- if it finds something, the floor goes back to that; if the way was short, there is no floor now.
 create function afl.tend_levels_v1(p_lists text[], p_shorts text[], p_now timestamptz)
 returns boolean language plpgsql as $$
 declare
     v_nil constant uuid := '00000000-0000-0000-0000-000000000000';
-    v_long constant interval := '0.05 ms';
     v_key constant bigint := hashtextextended('afl levels', 0);
-    v_top timestamptz := p_now - interval '0.5 s';
+    v_top timestamptz := p_now - interval '0.25 s';
     v_below boolean := false;
     v_began timestamptz;
     v_took interval;
@@ -947,7 +946,7 @@ begin
             v_look := p_now + greatest(interval '2 s', v_took * 20);
             if v_at is not null then
                 v_below := true;
-            elsif v_took < v_long then
+            elsif v_took < interval '0.1 ms' then
                 v_at := '-infinity';
                 v_id := v_nil;
                 v_look := 'infinity';
@@ -960,7 +959,9 @@ begin
               and k.run_at < v_top
             order by k.run_at, k.id limit 1;
             v_took := clock_timestamp() - v_began;
-            continue when v_took < v_long;
+            -- it takes less for a floor to move than to come into being
+            continue when v_took < (case when r.run_at > '-infinity' then interval '0.05 ms'
+                                         else interval '0.2 ms' end);
             v_look := least(v_look, p_now + greatest(interval '2 s', v_took * 20));
             if v_at is null then
                 v_at := greatest(r.run_at, v_top);
@@ -971,7 +972,7 @@ begin
             list, short_name, priority, run_at, id, noted_at, look_at, tend_at)
         values (
             r.list, r.short_name, r.priority, v_at, v_id, p_now, v_look,
-            case when v_look < 'infinity' then p_now + interval '0.5 s' else v_look end);
+            case when v_look < 'infinity' then p_now + interval '0.25 s' else v_look end);
     end loop;
     perform pg_advisory_unlock(v_key);
     return v_below;
@@ -2185,8 +2186,8 @@ begin
     return 'lanes_promoted';
 end $$;
 
--- Registers levels in which something is ready and which nobody has registered, as after a change by
--- hand, and removes notes that newer ones have replaced. Answers how many levels were missing.
+-- Registers levels in which something is ready and which nobody has registered, as after a change
+-- by hand, and removes notes that newer ones have replaced. Answers how many levels were missing.
 create function afl.mend_levels_v1() returns int
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off

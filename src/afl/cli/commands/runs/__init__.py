@@ -9,7 +9,7 @@ import click
 
 from afl.cli.commands.runs.again import fork, rerun, retry
 from afl.cli.commands.runs.changing import cancel, pause, resume
-from afl.cli.commands.runs.reading import export, get, list_runs, result, tree, watch, why
+from afl.cli.commands.runs.reading import export, get, list_runs, logs, result, tree, watch, why
 from afl.cli.running.groups import Group
 
 
@@ -28,6 +28,7 @@ for _each in (
     watch,
     result,
     why,
+    logs,
     cancel,
     pause,
     resume,

@@ -1,4 +1,4 @@
-"""`afl runs list`, `get`, `tree`, `watch`, `result`, `why` and `export`."""
+"""`afl runs list`, `get`, `tree`, `watch`, `result`, `why`, `logs` and `export`."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ run_argument = click.argument("run", metavar="RUN")
     multiple=True,
     help="Only runs with this state, workflow, parent, label.NAME, or older or newer than an age.",
 )
+@click.option("--roots", is_flag=True, help="Leave out runs that another run has called.")
 @click.option("--before", metavar="RUN", help="Only runs from before this one: the next page.")
 @limit_option
 @database_option
@@ -52,6 +53,7 @@ def list_runs(
     ctx: click.Context,
     state: str | None,
     pairs: tuple[tuple[str, str], ...],
+    roots: bool,
     before: str | None,
     limit: int,
     database: str | None,
@@ -60,6 +62,7 @@ def list_runs(
     """List runs, the newest first."""
     terminal = ctx.ensure_object(Terminal)
     wanted = Filter.of(pairs)
+    wanted.roots = roots
     if state is not None:
         wanted.state = known_state(state)
     with opened(database) as operations:
@@ -70,8 +73,11 @@ def list_runs(
     if as_json:
         terminal.json({"version": 1, "runs": [run_json(run) for run in runs], "next": following})
         return
-    rows = [(run.id, state_word(run), run.workflow, age(run.created_at, now)) for run in runs]
-    terminal.data(table(("run", "state", "workflow", "age"), rows))
+    rows = [
+        (run.id, state_word(run), run.workflow, age(run.created_at, now), run.parent or "")
+        for run in runs
+    ]
+    terminal.data(table(("run", "state", "workflow", "age", "parent"), rows))
     if not runs:
         terminal.say("there is no such run")
     elif following is not None:
@@ -162,7 +168,7 @@ def tree(
         return
     terminal.data(f"{found.workflow} {state_word(found)}\n")
     for line in lines:
-        terminal.data(f"  {line.text()}\n")
+        terminal.data(f"  {line.text()}  {terminal.dim(line.path)}\n")
     if page.next is not None:
         terminal.help(f"there are more; `--after {page.next}` shows the next page")
 
@@ -249,6 +255,32 @@ def why(
             terminal.help(f"`{answer.command}`")
     if found.is_cut:
         terminal.say("and more")
+
+
+@click.command("logs", cls=Command)
+@run_argument
+@limit_option
+@database_option
+@json_option
+@click.pass_obj
+def logs(terminal: Terminal, run: str, limit: int, database: str | None, as_json: bool) -> None:
+    """Print the lines that `sys.log` wrote in a run, the first ones first."""
+    with opened(database) as operations:
+        found = operations.get(run)
+        lines = operations.persistence.get_logs(found.id, limit=limit + 1)
+    is_cut = len(lines) > limit
+    lines = lines[:limit]
+    if as_json:
+        told = [{"step": line.path, "values": dict(line.values)} for line in lines]
+        terminal.json({"version": 1, "run": found.id, "lines": told, "is_cut": is_cut})
+        return
+    for line in lines:
+        values = " ".join(f"{name}={_compact(value)}" for name, value in line.values.items())
+        terminal.data(f"{terminal.dim(line.path)}  {values}\n")
+    if not lines:
+        terminal.say("the run has logged nothing")
+    elif is_cut:
+        terminal.help("there are more; a greater `--limit`, or `afl runs export`, shows them")
 
 
 @click.command("export", cls=Command)

@@ -141,8 +141,8 @@ begin
     return 'lanes_promoted';
 end $$;
 
--- Registers levels in which something is ready and which nobody has registered, as after a change by
--- hand, and removes notes that newer ones have replaced. Answers how many levels were missing.
+-- Registers levels in which something is ready and which nobody has registered, as after a change
+-- by hand, and removes notes that newer ones have replaced. Answers how many levels were missing.
 create function afl.mend_levels_v1() returns int
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
