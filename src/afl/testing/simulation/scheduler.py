@@ -124,6 +124,13 @@ class Simulation:
     # Running
 
     def run(self) -> None:
+        self._run_until_done()
+        self._settle()
+        # what arrived last may have been new work, such as a redrive
+        self._run_until_done()
+        judge(self.world, self.store, self.scenario)
+
+    def _run_until_done(self) -> None:
         end = HORIZON + HEALING
         while self._events and not self._is_done():
             moment, _, who = heapq.heappop(self._events)
@@ -137,8 +144,6 @@ class Simulation:
                 self._step(who)
             if self.steps % CHECK_EVERY == 0:
                 check_invariants(self.world)
-        self._settle()
-        judge(self.world, self.store, self.scenario)
 
     def _is_done(self) -> bool:
         return self._client.done and not self.store.ledger.open

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -209,8 +209,9 @@ class WatchedStore:
         except Fenced:
             self._refused(commits, entries, before, now)
             raise
+        taken = {claim.task.id for claim in claims}
         for commit, entry, row, committed in zip(commits, entries, before, done, strict=True):
-            self._accepted(commit, entry, row, committed, now)
+            self._accepted(commit, entry, row, committed, now, taken)
         self._read_events({e.id: c for c, e in zip(commits, entries, strict=True)}, None)
         if request is not None:
             self._take_all(claims, request, now)
@@ -341,11 +342,16 @@ class WatchedStore:
         before: Task | None,
         committed: Committed,
         now: datetime,
+        taken: Container[TaskId],
     ) -> None:
         ledger, after = self.ledger, self._store.get_task(task.id)
         number = (commit.fence, commit.number)
         if number in ledger.committed:
             self.counts.repeats_ignored += 1
+            if task.id in taken:
+                # the claim that came with the repeat brought the task; the repeat itself changed
+                # nothing else
+                after = _before_its_claim(after, before)
             if before != after:
                 raise Violation("a repeat changes nothing", f"{task.path}, commit {number}")
             return
@@ -459,3 +465,17 @@ def _outcomes(commit: Commit) -> tuple[Outcome, ...]:
 
 def _whole_time(task: Task) -> timedelta | None:
     return None if task.deadline is None else task.deadline - task.created_at
+
+
+def _before_its_claim(after: Task | None, before: Task | None) -> Task | None:
+    """A task with what a claim changes of it taken back."""
+    if after is None or before is None:
+        return after
+    return replace(
+        after,
+        state=before.state,
+        fence=before.fence,
+        worker=before.worker,
+        claim_token=before.claim_token,
+        reason=before.reason,
+    )
