@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from afl.base.errors import ConfigError
-from afl.base.settings import ColorMode, Settings
+from afl.base.settings import ColorMode, MailPlace, Settings
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
@@ -59,7 +59,8 @@ def test_statements_are_prepared_unless_told_otherwise(value: str, threshold: in
         (
             {"AFL_ZZZ": "1"},
             "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG, AFL_DATABASE_URL, "
-            "AFL_NATS_URL, AFL_PREPARE, AFL_RETENTION.",
+            "AFL_NATS_URL, AFL_PREPARE, AFL_RETENTION, AFL_MODEL, AFL_MCP, AFL_REDIS_URL, "
+            "AFL_MAIL.",
         ),
         (
             {"AFL_DEBGU": "1", "AFL_COLORS": ""},
@@ -115,3 +116,40 @@ def test_finished_work_is_kept_for_a_month_by_default() -> None:
 def test_settings_do_not_change() -> None:
     with pytest.raises(FrozenInstanceError):
         Settings().debug = True  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("value", "models"),
+    [("", ()), ("a:b", ("a:b",)), ("a:b, c:d,", ("a:b", "c:d"))],
+)
+def test_models_are_asked_in_the_order_of_the_setting(value: str, models: tuple[str, ...]) -> None:
+    assert Settings.from_env({"AFL_MODEL": value}).models == models
+
+
+def test_the_file_of_mcp_servers() -> None:
+    assert Settings.from_env({}).mcp_file is None
+    assert Settings.from_env({"AFL_MCP": "mcp.toml"}).mcp_file == "mcp.toml"
+
+
+@pytest.mark.parametrize(
+    ("environ", "place"),
+    [
+        ({}, MailPlace.DATABASE),
+        ({"AFL_REDIS_URL": "redis://r"}, MailPlace.REDIS),
+        ({"AFL_REDIS_URL": "redis://r", "AFL_MAIL": "redis"}, MailPlace.REDIS),
+        ({"AFL_REDIS_URL": "redis://r", "AFL_MAIL": "database"}, MailPlace.DATABASE),
+    ],
+)
+def test_mail_is_in_redis_if_there_is_one_unless_said_otherwise(
+    environ: dict[str, str], place: MailPlace
+) -> None:
+    settings = Settings.from_env(environ)
+    assert settings.mail is place
+    assert settings.redis_url == environ.get("AFL_REDIS_URL")
+
+
+def test_mail_in_a_redis_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigError, match="set AFL_REDIS_URL"):
+        Settings.from_env({"AFL_MAIL": "redis"})
+    with pytest.raises(ConfigError, match="AFL_MAIL"):
+        Settings.from_env({"AFL_MAIL": "pigeon"})

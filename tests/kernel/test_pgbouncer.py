@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from afl.app.migrating import migrate, migrations, status
 from afl.app.services import connect as services_on
 from afl.base.settings import Settings
 from afl.kernel.errors import StoreUnavailable
@@ -34,7 +35,6 @@ from afl.kernel.model import (
 from afl.kernel.port import Transaction, Writes
 from afl.kernel.postgres.database import Database, PostgresTransaction
 from afl.kernel.postgres.store import PostgresStore
-from afl.runtime.postgres.migrate import migrate, migrations, status
 from afl.testing.clock import SequentialIds
 from afl.testing.conformance.harness import Harness
 from afl.testing.conformance.invariants import check

@@ -12,6 +12,14 @@
                 cannot carry them, such as PgBouncer before 1.21
     AFL_RETENTION
                 how long finished work is kept, such as 30d (the default) or 12w
+    AFL_MODEL   the model that answers prompts which name none, such as anthropic:claude-sonnet-5;
+                of several, with commas between them, each is asked when those before do not answer
+    AFL_MCP     the TOML file that names the MCP servers whose tools prompts may use
+    AFL_REDIS_URL
+                the Redis server or cluster that has the mailboxes, the registry of agents and the
+                circuit breakers that processes share, such as redis://host
+    AFL_MAIL    redis or database: where mailboxes are; without it in Redis, if AFL_REDIS_URL is
+                set, else in the database
 
 A variable that is set but empty counts as not set. Any other name that starts with `AFL_` is an
 error: a misspelt setting that is silently ignored costs an evening.
@@ -29,7 +37,7 @@ from typing import Self
 from afl.base.durations import UNITS_MS, parse_duration
 from afl.base.errors import ConfigError, DurationError
 
-__all__ = ["ColorMode", "Settings"]
+__all__ = ["ColorMode", "MailPlace", "Settings", "environment"]
 
 _PREFIX = "AFL_"
 _KNOWN = (
@@ -39,6 +47,10 @@ _KNOWN = (
     "AFL_NATS_URL",
     "AFL_PREPARE",
     "AFL_RETENTION",
+    "AFL_MODEL",
+    "AFL_MCP",
+    "AFL_REDIS_URL",
+    "AFL_MAIL",
 )
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
@@ -53,6 +65,13 @@ class ColorMode(StrEnum):
     NEVER = "never"
 
 
+class MailPlace(StrEnum):
+    """Where mailboxes are."""
+
+    REDIS = "redis"
+    DATABASE = "database"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that the environment can set, checked once, then handed down."""
@@ -63,6 +82,10 @@ class Settings:
     nats_url: str | None = None
     prepare: bool = True
     retention_ms: int = _RETENTION_MS
+    models: tuple[str, ...] = ()
+    mcp_file: str | None = None
+    redis_url: str | None = None
+    mail: MailPlace = MailPlace.DATABASE
 
     @property
     def prepare_threshold(self) -> int | None:
@@ -89,7 +112,16 @@ class Settings:
             nats_url=environ.get("AFL_NATS_URL") or None,
             prepare=_flag(environ, "AFL_PREPARE", default=True),
             retention_ms=_duration(environ, "AFL_RETENTION", _RETENTION_MS),
+            models=_names(environ, "AFL_MODEL"),
+            mcp_file=environ.get("AFL_MCP") or None,
+            redis_url=environ.get("AFL_REDIS_URL") or None,
+            mail=_mail(environ),
         )
+
+
+def environment() -> Mapping[str, str]:
+    """All variables of this process, for files that refer to secrets by their names."""
+    return os.environ
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
@@ -115,6 +147,19 @@ def _color(environ: Mapping[str, str]) -> ColorMode:
     return mode
 
 
+def _mail(environ: Mapping[str, str]) -> MailPlace:
+    value = environ.get("AFL_MAIL", "")
+    has_redis = bool(environ.get("AFL_REDIS_URL"))
+    places = [place.value for place in MailPlace]
+    if value and value not in places:
+        raise _bad_value("AFL_MAIL", value, places)
+    if value == MailPlace.REDIS and not has_redis:
+        raise ConfigError("AFL_MAIL is redis, but there is none: set AFL_REDIS_URL.")
+    if value:
+        return MailPlace(value)
+    return MailPlace.REDIS if has_redis else MailPlace.DATABASE
+
+
 def _flag(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
     value = environ.get(name, "").lower()
     if not value:
@@ -122,6 +167,10 @@ def _flag(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
     if value not in _TRUE + _FALSE:
         raise _bad_value(name, environ[name], [*_TRUE, *_FALSE])
     return value in _TRUE
+
+
+def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in environ.get(name, "").split(",") if part.strip())
 
 
 def _duration(environ: Mapping[str, str], name: str, default_ms: int) -> int:

@@ -248,6 +248,16 @@ class OutboxEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Announcement:
+    """An outbox entry to be made."""
+
+    topic: str
+    task: TaskId
+    run: RunId
+    body: Json = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSpec:
     id: WorkerId
     name: str

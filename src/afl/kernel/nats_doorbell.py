@@ -17,6 +17,7 @@ from nats.errors import Error as NatsError
 from afl.kernel.doorbell import LocalDoorbell
 
 _CLOSE_SECONDS = 5.0
+_CANCEL_SECONDS = 0.2
 _PAUSE_SECONDS = 1.0
 
 
@@ -57,8 +58,10 @@ class NatsDoorbell:
         self._loop.run_forever()
 
     async def _disconnect(self) -> None:
-        self._connecting.cancel()
-        await asyncio.gather(self._connecting, return_exceptions=True)
+        while not self._connecting.done():
+            # the client may swallow a cancellation, and then tries to connect for ever
+            self._connecting.cancel()
+            await asyncio.wait([self._connecting], timeout=_CANCEL_SECONDS)
         await self._client.close()
 
     async def _connect(self) -> None:

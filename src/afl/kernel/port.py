@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from afl.kernel.model import (
+    Announcement,
     Call,
     CallId,
     CallStatus,
@@ -219,6 +220,15 @@ class Cards(Protocol):
         """The cards from `start` on. A box that nobody has written to is empty."""
         ...
 
+    def keep_answer(self, transaction: Transaction, call: CallId, card: CardHash) -> None:
+        """Tells the store that a card says what was answered to a call, so that it need not be
+        kept twice. Nothing that can be read changes.
+
+        The card says it with the text under `content`: that is what was answered, or the JSON of
+        it. Does nothing if the answer was not taken in, or if the card says something else.
+        """
+        ...
+
 
 class Workers(Protocol):
     def register(self, spec: WorkerSpec) -> Worker:
@@ -246,6 +256,12 @@ class DeadLetters(Protocol):
 
 
 class Outbox(Protocol):
+    def announce(self, transaction: Transaction, entry: Announcement) -> None:
+        """Adds an entry of a caller's own, which is there if the transaction is committed. The
+        topics `closed` and `late` are the kernel's. Raises `BadRequest`.
+        """
+        ...
+
     def read_outbox(self, after: int = 0, limit: int = 100) -> list[OutboxEntry]: ...
     def trim_outbox(self, up_to: int) -> int: ...
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from afl.kernel.errors import BadRequest
 from afl.kernel.model import (
+    Announcement,
     CallStatus,
     Card,
     Close,
@@ -24,6 +25,8 @@ from afl.kernel.model import (
 from afl.kernel.rules import card_hash
 
 MAX_JSON_DEPTH = 200
+#: Entries of the outbox that only the kernel writes.
+KERNEL_TOPICS = frozenset(("closed", "late"))
 #: Longer is a mistake of units, and would lead beyond the calendar.
 MAX_DURATION = timedelta(days=36_500)
 MAX_BACKOFF = 1000.0
@@ -54,6 +57,13 @@ def json_copy(value: object, where: str = "the value", depth: int = 0) -> Json:
         return {_key(key, where): json_copy(item, where, depth + 1) for key, item in value.items()}
     assert isinstance(value, list)
     return [json_copy(item, where, depth + 1) for item in value]
+
+
+def check_announcement(entry: Announcement) -> Json:
+    """The body of an entry, as it can be stored."""
+    if entry.topic in KERNEL_TOPICS or not entry.topic:
+        raise BadRequest(f"the topic `{entry.topic}` is not for callers; choose another")
+    return json_copy(entry.body, "the body")
 
 
 def check_spec(spec: TaskSpec) -> None:

@@ -4,7 +4,7 @@ is started and seen to wait, then the first is ended."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from psycopg import Connection, Cursor
 
 from afl.base.system import SystemIds
 from afl.kernel.postgres.database import Database, Row, Session
-from afl.kernel.postgres.statements import Hot
+from afl.kernel.postgres.statements import Hot, Parameters
 from afl.kernel.postgres.store import PostgresStore
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class HeldDatabase(Database):
     def __init__(self, connection: Session) -> None:
         self._connection = connection
 
-    def call(self, statement: Hot, parameters: Mapping[str, str | int | None]) -> list[Row]:
+    def call(self, statement: Hot, parameters: Parameters) -> list[Row]:
         self._begin()
         return self._connection.call(statement, parameters)
 

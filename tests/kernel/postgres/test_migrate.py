@@ -10,10 +10,10 @@ from importlib.resources import files
 import psycopg
 import pytest
 
+from afl.app import migrating as whole
 from afl.cli import exit_codes
 from afl.kernel.errors import StoreUnavailable
 from afl.kernel.postgres.migrate import MigrationError, migrate, migrations, status
-from afl.runtime.postgres import migrate as whole
 from tests.cli.runner import process, run
 from tests.cli.test_json_shapes import validate
 from tests.kernel.postgres.databases import empty_database, server_is_there
@@ -27,6 +27,15 @@ from information_schema.columns c where c.table_schema in ('afl', 'state')
 union all
 select 'constraint', conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)
 from pg_constraint where connamespace in ('afl'::regnamespace, 'state'::regnamespace)
+union all
+select 'trigger', tgrelid::regclass || '.' || tgname, pg_get_triggerdef(oid)
+from pg_trigger where not tgisinternal and tgrelid in (
+    select oid from pg_class where relnamespace = 'afl'::regnamespace)
+union all
+select 'type', a.attrelid::regclass || '.' || a.attname,
+       concat_ws(' ', a.attnum, format_type(a.atttypid, a.atttypmod))
+from pg_attribute a join pg_class c on c.oid = a.attrelid
+where c.relkind = 'c' and c.relnamespace = 'afl'::regnamespace
 union all
 select 'index', indexrelid::regclass::text, pg_get_indexdef(indexrelid)
 from pg_index join pg_class on pg_class.oid = indexrelid

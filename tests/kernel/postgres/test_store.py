@@ -76,6 +76,13 @@ class TestConstraints:
             ("reason_code = null, reason_since = null", "whoever does not run says why"),
             ("parent_call = id", "a call has a caller"),
             ("seq = -1", "counts start at 0"),
+            ("worker = 'w'", "I3: running is to have a worker"),
+            ("closed_at = now()", "I4: closed is to have a time"),
+            ("reason_since = null", "a reason has a time"),
+            ("wake = 'some'", "unknown wake"),
+            ("caller = id", "a call has a caller"),
+            ("depth = -1", "I11: too deep"),
+            ("name = 'other.x'", "the short name is another"),
         ],
     )
     def test_of_a_task(self, url: str, store: PostgresStore, change: str, refusal: str) -> None:

@@ -11,6 +11,7 @@ from afl.kernel.errors import BadRequest, NotFound
 from afl.kernel.memory.copies import card_out, lock_out
 from afl.kernel.memory.core import Core
 from afl.kernel.model import (
+    CallId,
     Card,
     CardHash,
     Json,
@@ -21,6 +22,7 @@ from afl.kernel.model import (
     WorkerSpec,
     WorkerState,
 )
+from afl.kernel.port import Transaction
 from afl.kernel.requests import check_cards, check_lock, check_worker, json_copy
 
 
@@ -60,6 +62,11 @@ class MemoryCards(Core):
     def read_box(self, box: str, start: int = 0) -> list[Card]:
         with self._lock:
             return [card_out(self._card(card)) for card in self._rows.boxes.get(box, [])[start:]]
+
+    def keep_answer(self, transaction: Transaction, call: CallId, card: CardHash) -> None:
+        """Does nothing: what is kept twice here is one value."""
+        if not self._rows.journal.is_open:
+            raise BadRequest("the transaction is over; `writes` must not keep it")
 
     def _card(self, card: CardHash) -> Card:
         found = self._rows.cards.get(card)

@@ -13,6 +13,7 @@ from afl.kernel.memory.queue import MemoryTaskQueue
 from afl.kernel.memory.shelves import MemoryCards, MemoryLocks, MemoryWorkers
 from afl.kernel.memory.transitions import make_root
 from afl.kernel.model import (
+    Announcement,
     Call,
     CallId,
     OutboxEntry,
@@ -23,6 +24,8 @@ from afl.kernel.model import (
     Task,
     TaskId,
 )
+from afl.kernel.port import Transaction
+from afl.kernel.requests import check_announcement
 
 
 class MemoryQueries(Core):
@@ -112,6 +115,12 @@ class MemoryDeadLetters(Core):
 
 class MemoryOutbox(Core):
     """See `port.Outbox` for what each method promises."""
+
+    def announce(self, transaction: Transaction, entry: Announcement) -> None:
+        body = check_announcement(entry)
+        if not self._rows.journal.is_open:
+            raise BadRequest("the transaction is over; `writes` must not keep it")
+        self._rows.append_outbox(entry.topic, entry.task, entry.run, body)
 
     def read_outbox(self, after: int = 0, limit: int = 100) -> list[OutboxEntry]:
         with self._lock:

@@ -15,7 +15,7 @@ Modules:
     plain       the short ways of enqueue and commit, for tasks that nobody waits for
     stepping    the short way of steps of flows;  births  new callees on it
     queries, cards, workers, outbox, locks, retention, dead_letters   one role of the port each
-    database    connections, transactions, repeated tries, errors
+    database    connections, transactions, repeated tries, errors;  pooling  connections at hand
     rows        rows to values;  packing  values to parameters;  statements  the named SQL
     migrate     numbered migrations, their checksums, what is pending
 """

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import Connection, Cursor, errors, generators
 from psycopg.abc import PQGen
+from psycopg.abc import Transformer as Reader
 from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
@@ -28,11 +29,21 @@ from afl.kernel.errors import (
     StoreUnavailable,
     TooDeep,
 )
-from afl.kernel.postgres.statements import Hot
+from afl.kernel.postgres.pooling import Pool
+from afl.kernel.postgres.statements import Hot, Parameters
 
 Row = tuple[Any, ...]
+
+#: A server that a cut network hides says nothing. Whoever waits for it hears so within seconds, not
+#: when the system gives up after a quarter of an hour.
+_NOTICE_SILENCE = {
+    "tcp_user_timeout": 10_000,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
 T = TypeVar("T")
-Parameters = Mapping[str, str | int | None]
 #: A statement with its parameters.
 Sent = tuple[Hot, Parameters]
 
@@ -70,7 +81,8 @@ class Session(Connection[Row]):
     def __init__(self, pgconn: PGconn) -> None:
         super().__init__(pgconn)
         self._known: set[bytes] = set()
-        self._reader = Transformer(self)
+        #: of each hot statement, so that what its columns are is looked up once
+        self._readers: dict[bytes, Reader] = {}
 
     def call(self, statement: Hot, parameters: Parameters) -> list[Row]:
         """The rows of a statement, which is a transaction of its own."""
@@ -78,7 +90,7 @@ class Session(Connection[Row]):
             return self.call_all([(statement, parameters)])[0]
         self._send(statement, parameters)
         (result,) = self.wait(generators.execute(self.pgconn))
-        return self._rows(result)
+        return self._rows(statement, result)
 
     def call_all(self, statements: Sequence[Sent]) -> list[list[Row]]:
         """The rows of each statement, in one round trip.
@@ -102,12 +114,13 @@ class Session(Connection[Row]):
         finally:
             self._leave_pipeline()
         rows = []
+        sent = iter(statements)
         for place, result in enumerate(results):
             if place in prepared:
                 self._check(result)
                 self._known.add(prepared[place])
             else:
-                rows.append(self._rows(result))
+                rows.append(self._rows(next(sent)[0], result))
         return rows
 
     def _is_ready(self, statement: Hot) -> bool:
@@ -116,9 +129,10 @@ class Session(Connection[Row]):
         return known or not statement.name or self.prepare_threshold is None
 
     def _send(self, statement: Hot, parameters: Parameters) -> None:
+        # as `encoded` does it, and without a call for each
         values = [
-            None if (value := parameters[name]) is None else str(value).encode()
-            for name in statement.parameters
+            value if value is None or type(value) is bytes else str(value).encode()
+            for value in map(parameters.__getitem__, statement.parameters)
         ]
         if statement.name and self.prepare_threshold is not None:
             self.pgconn.send_query_prepared(statement.name, values)
@@ -140,10 +154,21 @@ class Session(Connection[Row]):
             # interrupted: what is still under way must not be taken for the next answer
             self.close()
 
-    def _rows(self, result: PGresult) -> list[Row]:
+    def _rows(self, statement: Hot, result: PGresult) -> list[Row]:
         self._check(result)
-        self._reader.set_pgresult(result)
-        return self._reader.load_rows(0, result.ntuples, tuple)
+        reader = self._readers.get(statement.name)
+        if reader is None:
+            reader = Transformer(self)
+            reader.set_pgresult(result)
+            # without a name it may be any statement
+            if statement.name:
+                self._readers[statement.name] = reader
+        else:
+            reader.set_pgresult(result, set_loaders=False)
+        rows = reader.load_rows(0, result.ntuples, tuple)
+        # or the reader would keep the result until the next one
+        reader.set_pgresult(None, set_loaders=False)
+        return rows
 
     def _check(self, result: PGresult) -> None:
         if result.status == ExecStatus.FATAL_ERROR:
@@ -256,22 +281,23 @@ class Database:
             prepare: called with each connection before each use; for tests that move the clock.
         """
         self._prepare = prepare
-        self._pool: ConnectionPool[Session] = ConnectionPool(
-            url,
-            connection_class=Session,
-            min_size=min_size,
-            max_size=max_size,
-            timeout=timeout_seconds,
-            open=False,
-            kwargs={
-                "autocommit": True,
-                "prepare_threshold": prepare_threshold,
-                "application_name": "afl",
-                "connect_timeout": max(2, int(timeout_seconds)),
-            },
+        self._pool = Pool(
+            ConnectionPool(
+                url,
+                connection_class=Session,
+                min_size=min_size,
+                max_size=max_size,
+                timeout=timeout_seconds,
+                open=False,
+                kwargs={
+                    "autocommit": True,
+                    "prepare_threshold": prepare_threshold,
+                    "application_name": "afl",
+                    "connect_timeout": max(2, int(timeout_seconds)),
+                    **_NOTICE_SILENCE,
+                },
+            )
         )
-        self._opening = threading.Lock()
-        self._opened = False
         self._wait = threading.Event().wait
         self._random = random.Random()
 
@@ -329,21 +355,13 @@ class Database:
         raise AssertionError("unreachable")
 
     def _once(self, work: Callable[[Session], T]) -> T:
-        if not self._opened:
-            self._open()
-        session = self._pool.getconn()
+        taken = session, _ = self._pool.take()
         try:
             if self._prepare is not None:
                 self._prepare(session)
             return work(session)
         finally:
-            self._pool.putconn(session)
-
-    def _open(self) -> None:
-        with self._opening:
-            if not self._opened:
-                self._pool.open()
-                self._opened = True
+            self._pool.give_back(taken)
 
     def _translate(self, error: psycopg.Error) -> Exception:
         code = error.sqlstate
@@ -353,8 +371,6 @@ class Database:
             return BadRequest("there is a task with this id already; give a fresh one, or none")
         if isinstance(error, psycopg.DataError):
             return BadRequest(f"PostgreSQL cannot store this: {error}")
-        if code == "23505" and error.diag.constraint_name == "task_pkey":
-            return BadRequest(f"there is a task of this id already: {error.diag.message_detail}")
         if isinstance(error, PoolTimeout | PoolClosed):
             return StoreUnavailable(f"No connection to the database: {error}")
         # InternalError: a pooler answered for a server that it had lost

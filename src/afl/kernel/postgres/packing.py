@@ -41,15 +41,20 @@ def _is_plain(value: Json, depth: int) -> bool:
     """Whether it is of types that `json_copy` takes, and not deep: most values are, and to see that
     takes a fraction of the time of a copy."""
     kind = type(value)
-    if isinstance(value, dict):
-        return (
-            kind is dict
-            and depth > 0
-            and all(type(key) is str and _is_plain(item, depth - 1) for key, item in value.items())
-        )
-    if isinstance(value, list):
-        return kind is list and depth > 0 and all(_is_plain(item, depth - 1) for item in value)
-    return kind in _PLAIN
+    if kind in _PLAIN:
+        return True
+    if kind is dict and depth > 0:
+        assert isinstance(value, dict)
+        for key, item in value.items():
+            if type(key) is not str:
+                return False
+            if type(item) not in _PLAIN and not _is_plain(item, depth - 1):
+                return False
+        return True
+    if kind is list and depth > 0:
+        assert isinstance(value, list)
+        return all(type(item) in _PLAIN or _is_plain(item, depth - 1) for item in value)
+    return False
 
 
 def array(values: Iterable[str | int | None]) -> str:

@@ -15,10 +15,12 @@ from typing import Any
 
 from afl.base.ids import IdSource
 from afl.kernel.model import (
+    ClaimRequest,
     Close,
     Commit,
     Committed,
     Outcome,
+    ReasonCode,
     State,
     Task,
     TaskSpec,
@@ -26,9 +28,9 @@ from afl.kernel.model import (
 from afl.kernel.postgres.database import Row
 from afl.kernel.postgres.packing import element, interval, json_text
 from afl.kernel.postgres.rows import COLUMN, json_of, task_of, utc
+from afl.kernel.postgres.statements import Parameters, encoded
+from afl.kernel.requests import check_spec
 from afl.kernel.rules import closed_event, reason_ready, root_deadline
-
-Parameters = Mapping[str, str | int | None]
 
 #: What two specs must have in common to be made together: all but the input and the id.
 _SHAPE = tuple(each.name for each in fields(TaskSpec) if each.name not in ("input", "id"))
@@ -40,25 +42,40 @@ _MANY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """What tasks that differ in nothing but their input have in common."""
+
+    spec: TaskSpec
+    #: of the statements that make such tasks, as they are sent
+    parameters: Parameters
+    #: of the new tasks, whenever they are made
+    fields: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class Alike:
     """New tasks that differ in nothing but their input."""
 
-    spec: TaskSpec
+    shape: Shape
     ids: list[str]
     inputs: list[str | None]
+
+    def parameters_of_one(self) -> Parameters:
+        """Those of the statement `enqueue_one`, if there is only one."""
+        return {**self.shape.parameters, "id": self.ids[0], "input": self.inputs[0]}
 
     def parameters(self) -> Parameters:
         """Those of the statement `enqueue_plain`."""
         ids = ",".join(self.ids)
         inputs = ",".join(map(element, self.inputs))
-        return {**_of_shape(_shape(self.spec)), "ids": f"{{{ids}}}", "inputs": f"{{{inputs}}}"}
+        return {**self.shape.parameters, "ids": f"{{{ids}}}", "inputs": f"{{{inputs}}}"}
 
     def tasks(self, created_at: datetime) -> list[Task]:
         """The tasks as they were made at this time."""
-        spec, now = self.spec, utc(created_at)
+        spec, now = self.shape.spec, utc(created_at)
         run_at = now + spec.delay
         common = {
-            **_fields(_shape(spec)),
+            **self.shape.fields,
             "run_at": run_at,
             "deadline": root_deadline(spec, now),
             "reason": reason_ready(run_at, False, now),
@@ -71,51 +88,58 @@ class Alike:
 
 
 def alike(specs: Sequence[TaskSpec], ids: IdSource) -> Alike | None:
-    """The tasks to be made, if they are alike, without a lane and without an idem."""
+    """The tasks to be made, if they are alike, without a lane and without an idem. Raises
+    `BadRequest` if they could never be done."""
     first = specs[0]
-    shape = _shape(first)
     if first.lane is not None or first.idem is not None:
         return None
+    of_first = _shape(first)
     inputs: list[str | None] = []
     for spec in specs:
         if spec is first and inputs:
             inputs.append(inputs[0])
-        elif spec is first or _shape(spec) == shape:
+        elif spec is first or _shape(spec) == of_first:
             inputs.append(json_text(spec.input, "the input"))
         else:
             return None
-    return Alike(first, [spec.id or ids.new_id() for spec in specs], inputs)
+    return Alike(_shape_of(of_first), [spec.id or ids.new_id() for spec in specs], inputs)
 
 
 @lru_cache(maxsize=1024)
-def _of_shape(shape: tuple[Any, ...]) -> Parameters:
-    spec = _spec(shape)
+def _shape_of(values: tuple[Any, ...]) -> Shape:
+    spec = TaskSpec(**dict(zip(_SHAPE, values, strict=True)))
+    check_spec(spec)
+    return Shape(spec, _parameters(spec), _fields(spec))
+
+
+def _parameters(spec: TaskSpec) -> Parameters:
     retry = spec.retry
-    return {
-        "tenant": spec.tenant,
-        "run": spec.run,
-        "kind": spec.kind,
-        "name": spec.name,
-        "list": spec.list,
-        "hold": spec.hold,
-        "priority": spec.priority,
-        "delay": interval(spec.delay),
-        "timeout": None if spec.timeout is None else interval(spec.timeout),
-        "wake": spec.wake.value,
-        "max_failures": retry.max_failures,
-        "retry_delay": interval(retry.delay),
-        "retry_backoff": repr(retry.backoff),
-        "retry_max_delay": interval(retry.max_delay),
-        "retry_jitter": retry.jitter,
-        "max_crashes": spec.max_crashes,
-        "trace": spec.trace,
-    }
+    return encoded(
+        {
+            "tenant": spec.tenant,
+            "run": spec.run,
+            "kind": spec.kind,
+            "name": spec.name,
+            "list": spec.list,
+            "hold": spec.hold,
+            "priority": spec.priority,
+            "delay": interval(spec.delay),
+            "until": interval(spec.delay) if spec.delay else None,
+            "reason": (ReasonCode.DELAYED if spec.delay else ReasonCode.CLAIMABLE).value,
+            "timeout": None if spec.timeout is None else interval(spec.timeout),
+            "wake": spec.wake.value,
+            "max_failures": retry.max_failures,
+            "retry_delay": interval(retry.delay),
+            "retry_backoff": repr(retry.backoff),
+            "retry_max_delay": interval(retry.max_delay),
+            "retry_jitter": retry.jitter,
+            "max_crashes": spec.max_crashes,
+            "trace": spec.trace,
+        }
+    )
 
 
-@lru_cache(maxsize=1024)
-def _fields(shape: tuple[Any, ...]) -> Mapping[str, object]:
-    """What the new tasks of a shape have in common, whenever they are made."""
-    spec = _spec(shape)
+def _fields(spec: TaskSpec) -> Mapping[str, object]:
     same = ("tenant", "kind", "name", "list", "lane", "hold", "priority", "wake", "retry")
     return {
         **dict.fromkeys(Task.__dataclass_fields__),
@@ -129,10 +153,6 @@ def _fields(shape: tuple[Any, ...]) -> Mapping[str, object]:
         "seq": 0,
         "dead": False,
     }
-
-
-def _spec(shape: tuple[Any, ...]) -> TaskSpec:
-    return TaskSpec(**dict(zip(_SHAPE, shape, strict=True)))
 
 
 def _task(common: Mapping[str, object], **own: object) -> Task:
@@ -202,7 +222,7 @@ class Ending:
     result: str | None
     error: str | None
 
-    def task(self, closed_at: datetime, deadline: datetime | None) -> Task:
+    def task(self, closed_at: datetime, deadline: str | None) -> Task:
         """The task as it was closed."""
         row = list(self.row)
         changes = {
@@ -214,7 +234,7 @@ class Ending:
             "committed_fence": row[_FENCE],
             "commits": 1,
             "crashes": 0,
-            "deadline": deadline,
+            "deadline": None if deadline is None else datetime.fromisoformat(deadline),
             "result": self.result,
             "error": self.error,
             "closed_at": closed_at,
@@ -236,8 +256,42 @@ def pack_endings(endings: Sequence[Ending], request: Parameters) -> Parameters:
         "outcomes": _array([each.outcome for each in endings]),
         "results": _array([element(each.result) for each in endings]),
         "errors": _array([element(each.error) for each in endings]),
-        "events": _array([_event(each.outcome, *each.row[_KIND : _NAME + 1]) for each in endings]),
+        "events": _array(
+            [element(_event(each.outcome, *each.row[_KIND : _NAME + 1])) for each in endings]
+        ),
     }
+
+
+def is_for_one(request: ClaimRequest) -> bool:
+    """Whether a claim takes one task at most, of one name from one list."""
+    return request.n == 1 and len(request.names) == 1 and len(request.lists) == 1
+
+
+def pack_ending(ending: Ending, request: ClaimRequest) -> Parameters:
+    """The parameters of the statement `finish_one`."""
+    row = ending.row
+    return {
+        **_pack_request_of_one(request),
+        "fence": row[_FENCE],
+        "outcome": ending.outcome,
+        "result": ending.result,
+        "error": ending.error,
+        "event": _event(ending.outcome, row[_KIND], row[_NAME]),
+    }
+
+
+@lru_cache(maxsize=1024)
+def _pack_request_of_one(request: ClaimRequest) -> Parameters:
+    (name,), (list_,) = request.names, request.lists
+    return encoded(
+        {
+            "worker": request.worker,
+            "name": name,
+            "short": name.rpartition(".")[2],
+            "list": list_,
+            "token": request.token,
+        }
+    )
 
 
 def _array(elements: list[str]) -> str:
@@ -245,9 +299,9 @@ def _array(elements: list[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _event(outcome: str, kind: str, name: str) -> str:
+def _event(outcome: str, kind: str, name: str) -> str | None:
     task = _task({}, outcome=Outcome(outcome), kind=kind, name=name, parent_call=None, dead=False)
-    return element(json_text(closed_event(task)))
+    return json_text(closed_event(task))
 
 
 class Ended(Committed):

@@ -16,6 +16,7 @@ from afl.kernel.model import (
     CallId,
     CallStatus,
     Claim,
+    ClaimRequest,
     Fence,
     Json,
     Outcome,
@@ -32,7 +33,7 @@ from afl.kernel.model import (
     WorkerState,
 )
 
-TASK_COLUMNS = """
+_COLUMNS = """
     t.id::text, t.tenant, t.run, t.kind, t.name, t.list, t.lane, t.hold, t.parent_call::text,
     t.depth, t.state, t.outcome, t.priority, t.run_at, t.wake, t.fence, t.worker, t.claim_token,
     t.committed_fence, t.commits, t.max_failures, t.retry_delay, t.retry_backoff,
@@ -43,12 +44,20 @@ TASK_COLUMNS = """
 """.strip()
 TASK_WIDTH = 45
 #: Where in the row of a task a column is.
-COLUMN = {name: at for at, name in enumerate(re.findall(r"t\.(\w+)", TASK_COLUMNS))}
+COLUMN = {name: at for at, name in enumerate(re.findall(r"t\.(\w+)", _COLUMNS))}
+#: What a task has answered to a call is read there.
+_HAS_RESULT = "t.outcome in ('success', 'partial')"
+_TOLD = "case when t.told and {when} then afl.told_v1(t.parent_call) else t.{column} end::text"
+TASK_COLUMNS = _COLUMNS.replace(
+    "t.result::text", _TOLD.format(when=_HAS_RESULT, column="result")
+).replace("t.error::text", _TOLD.format(when=f"not {_HAS_RESULT}", column="error"))
 CALL_COLUMNS = """
-    c.id::text, c.run, c.caller::text, c.key, c.callee::text, c.status, c.deadline, c.reply,
+    c.id::text, c.run, c.caller::text, c.key, c.callee::text, c.status, c.deadline,
+    case when c.card is null then c.reply else afl.kept_v1(c.card, c.reply) end,
     c.replied_at, c.applied
 """.strip()
 
+_NO_REASON = (None, None, None, None)
 #: What is in the row as it is in the task.
 _PLAIN_FIELDS = tuple(
     each.name
@@ -94,6 +103,29 @@ def task_of(row: Sequence[Any], at: int = 0) -> Task:
     fields_["created_at"] = _utc(r[42])
     fields_["closed_at"] = _utc_or_none(r[43])
     return task
+
+
+def claimed_row(row: Sequence[Any], request: ClaimRequest) -> tuple[Any, ...]:
+    """The answers and then the row of a task, out of the columns of `afl.claimed`: with what is the
+    same in all that this request has claimed."""
+    nothing = None
+    return (
+        *row[2:13],
+        State.RUNNING.value,
+        nothing,
+        *row[13:17],
+        request.worker,
+        request.token,
+        *row[17:30],
+        nothing,
+        row[30],
+        *_NO_REASON,
+        *row[31:34],
+        False,
+        *row[34:36],
+        nothing,
+        row[36],
+    )
 
 
 def json_of(text: str | None) -> Json:

@@ -15,74 +15,13 @@ $$ select coalesce(nullif(current_setting('afl.test_clock', true), '')::timestam
 -- I1, I9: each claim takes the next number, whatever the task.
 create sequence afl.fence;
 
--- The state machine as one check. One function instead of many constraints, because each constraint
--- is read and prepared anew by every statement that writes a row.
-create function afl.task_is_sound(
-    state text, outcome text, wake text, fence bigint, worker text, closed_at timestamptz,
-    dead boolean, lane text, depth int, parent_call uuid, caller uuid, reason_code text,
-    reason_since timestamptz, commits int, crashes int, failures int, seq int
-) returns boolean language plpgsql immutable as $$
-declare
-    flaw text;
-begin
-    -- what is right in most rows is told in few words, so that it is told fast
-    if num_nonnulls(parent_call, caller) <> 1 and num_nonnulls(reason_code, reason_since) <> 1
-        and depth between 0 and 19 and least(commits, crashes, failures, seq) >= 0
-        and wake in ('all', 'any')
-    then
-        if state = 'ready' then
-            if num_nonnulls(fence, worker, outcome, closed_at) = 0 and reason_code is not null
-                and not dead
-            then
-                return true;
-            end if;
-        elsif state = 'running' then
-            if num_nonnulls(fence, worker) = 2 and num_nonnulls(outcome, closed_at) = 0
-                and not dead
-            then
-                return true;
-            end if;
-        elsif state = 'closed' then
-            if num_nonnulls(fence, worker, reason_code) = 0 and closed_at is not null
-                and outcome in ('success', 'failed', 'timeout', 'canceled', 'partial')
-            then
-                return true;
-            end if;
-        end if;
-    end if;
-    flaw := case
-        when state not in ('queued', 'ready', 'running', 'waiting', 'closed') then 'unknown state'
-        when outcome not in ('success', 'failed', 'timeout', 'canceled', 'partial')
-            then 'unknown outcome'
-        when wake not in ('all', 'any') then 'unknown wake'
-        when (state = 'running') <> (fence is not null) then 'I3: running is to have a fence'
-        when (state = 'running') <> (worker is not null) then 'I3: running is to have a worker'
-        when (state = 'closed') <> (outcome is not null) then 'I4: closed is to have an outcome'
-        when (state = 'closed') <> (closed_at is not null) then 'I4: closed is to have a time'
-        when dead and state <> 'closed' then 'dead is closed'
-        when state = 'queued' and lane is null then 'queued is queued for a lane'
-        when depth < 0 or depth >= 20 then 'I11: too deep'
-        when (parent_call is null) <> (caller is null) then 'a call has a caller'
-        when state not in ('running', 'closed') and reason_code is null
-            then 'whoever does not run says why'
-        when state = 'closed' and reason_code is not null then 'closed needs no reason'
-        when (reason_code is null) <> (reason_since is null) then 'a reason has a time'
-        when commits < 0 or crashes < 0 or failures < 0 or seq < 0 then 'counts start at 0'
-    end;
-    if flaw is null then
-        return true;
-    end if;
-    raise exception using errcode = 'check_violation', constraint = 'task_is_sound',
-        schema = 'afl', table = 'task', message = 'this task cannot be: ' || flaw;
-end $$;
-
 create table afl.task (
     id              uuid primary key,
     tenant          text not null,
     run             text not null,
     kind            text not null,
     name            text not null,
-    short_name      text not null generated always as (split_part(name, '.', -1)) stored,
+    short_name      text not null,
     list            text not null,
     lane            text,
     hold            boolean not null,
@@ -124,15 +63,102 @@ create table afl.task (
     redrives        uuid,
     created_at      timestamptz not null,
     closed_at       timestamptz,
-    constraint task_is_sound check (afl.task_is_sound(
-        state, outcome, wake, fence, worker, closed_at, dead, lane, depth, parent_call, caller,
-        reason_code, reason_since, commits, crashes, failures, seq))
+    -- closed, and what it had to answer is in its call and not here
+    told            boolean not null default false
 ) with (
     -- a row is written three times at least, best on one page
     fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_analyze_scale_factor = 0.05
 );
+
+-- The state machine as constraints. They are triggers, because a check is read and prepared anew by
+-- every statement that writes a row, which takes longer than all that it does; and what never changes
+-- is looked at once, when the row is made.
+create function afl.refuse_task(t afl.task) returns void language plpgsql as $$
+declare
+    flaw text := case
+        when t.state not in ('queued', 'ready', 'running', 'waiting', 'closed')
+            then 'unknown state'
+        when t.outcome not in ('success', 'failed', 'timeout', 'canceled', 'partial')
+            then 'unknown outcome'
+        when t.wake not in ('all', 'any') then 'unknown wake'
+        when (t.state = 'running') <> (t.fence is not null) then 'I3: running is to have a fence'
+        when (t.state = 'running') <> (t.worker is not null)
+            then 'I3: running is to have a worker'
+        when (t.state = 'closed') <> (t.outcome is not null)
+            then 'I4: closed is to have an outcome'
+        when (t.state = 'closed') <> (t.closed_at is not null) then 'I4: closed is to have a time'
+        when t.dead and t.state <> 'closed' then 'dead is closed'
+        when t.state = 'queued' and t.lane is null then 'queued is queued for a lane'
+        when t.depth < 0 or t.depth >= 20 then 'I11: too deep'
+        when (t.parent_call is null) <> (t.caller is null) then 'a call has a caller'
+        when t.state not in ('running', 'closed') and t.reason_code is null
+            then 'whoever does not run says why'
+        when t.state = 'closed' and t.reason_code is not null then 'closed needs no reason'
+        when (t.reason_code is null) <> (t.reason_since is null) then 'a reason has a time'
+        when t.commits < 0 or t.crashes < 0 or t.failures < 0 or t.seq < 0
+            then 'counts start at 0'
+        when t.short_name <> split_part(t.name, '.', -1) then 'the short name is another'
+    end;
+begin
+    if flaw is not null then
+        raise exception using errcode = 'check_violation', constraint = 'task_is_sound',
+            schema = 'afl', table = 'task', message = 'this task cannot be: ' || flaw;
+    end if;
+end $$;
+
+create function afl.task_is_sound() returns trigger language plpgsql as $$
+begin
+    -- what is right in most rows is told in few words, so that it is told fast
+    if new.state = 'running' then
+        if new.fence is not null and new.worker is not null and new.outcome is null
+            and new.closed_at is null and not new.dead
+            and (new.reason_code is null) = (new.reason_since is null)
+            and least(new.commits, new.crashes, new.failures, new.seq) >= 0
+        then
+            return null;
+        end if;
+    elsif new.state = 'closed' then
+        if new.fence is null and new.worker is null and new.reason_code is null
+            and new.reason_since is null and new.closed_at is not null
+            and new.outcome in ('success', 'failed', 'timeout', 'canceled', 'partial')
+            and least(new.commits, new.crashes, new.failures, new.seq) >= 0
+        then
+            return null;
+        end if;
+    elsif new.state in ('ready', 'waiting') then
+        if new.fence is null and new.worker is null and new.outcome is null
+            and new.closed_at is null and not new.dead and new.reason_code is not null
+            and new.reason_since is not null
+            and least(new.commits, new.crashes, new.failures, new.seq) >= 0
+        then
+            return null;
+        end if;
+    end if;
+    perform afl.refuse_task(new);
+    return null;
+end $$;
+
+create function afl.task_is_born_sound() returns trigger language plpgsql as $$
+begin
+    if new.short_name <> split_part(new.name, '.', -1) or new.depth not between 0 and 19
+        or new.wake not in ('all', 'any') or (new.parent_call is null) <> (new.caller is null)
+    then
+        perform afl.refuse_task(new);
+    end if;
+    return null;
+end $$;
+
+create constraint trigger task_is_sound
+after insert or update of
+    state, outcome, fence, worker, closed_at, dead, lane, reason_code, reason_since, commits,
+    crashes, failures, seq
+on afl.task for each row execute function afl.task_is_sound();
+
+create constraint trigger task_is_born_sound
+after insert or update of name, short_name, depth, wake, parent_call, caller
+on afl.task for each row execute function afl.task_is_born_sound();
 
 -- What can be claimed, in the order in which it is.
 create index task_claim on afl.task (list, short_name, priority desc, run_at, id)
@@ -224,6 +250,8 @@ create table afl.call (
     reply      json,
     replied_at timestamptz,
     applied    boolean not null default false,
+    -- has what was answered as its text `content`; `reply` is then empty, see afl.kept_v1
+    card       bytea,
     constraint call_is_sound check (afl.call_is_sound(status, replied_at, applied)),
     constraint call_key unique (caller, key)
 ) with (
@@ -244,20 +272,32 @@ create table afl.orphan (
     task uuid primary key
 );
 
+-- The 32 bytes of a hash are kept; clients know it as `sha256:` and hexadecimal digits.
 create table afl.card (
-    hash    text primary key,
+    hash    bytea primary key,
     kind    text not null,
     content json
 );
 
--- I8: a box is numbered from 0 without gaps. A task's own box is named by its id.
+-- I8: a box is numbered from 0 without gaps. A row has all that was appended at once: hash after hash,
+-- the first at `seq`. A task's own box is named by its id.
 create table afl.box_card (
-    box  text not null,
-    seq  integer not null,
-    card text not null,
+    box   text not null,
+    seq   integer not null,
+    cards bytea not null,
     primary key (box, seq),
-    constraint box_card_seq check (seq >= 0)
+    constraint box_card_seq check (seq >= 0),
+    constraint box_card_cards check (length(cards) > 0 and length(cards) % 32 = 0)
 );
+
+-- The bytes of a hash; null if that is none.
+create function afl.hash_bytes(p_hash text) returns bytea language sql immutable as $$
+    select case when p_hash ~ '^sha256:[0-9a-f]{64}$' then decode(substr(p_hash, 8), 'hex') end
+$$;
+
+create function afl.hash_text(p_hash bytea) returns text language sql immutable as $$
+    select 'sha256:' || encode(p_hash, 'hex')
+$$;
 
 -- `id` is given when an entry is read for the first time, after its transaction has ended, so a
 -- reader that asks for what comes after an id can never miss an entry that was written earlier.
@@ -454,27 +494,76 @@ create function afl.status_of(p_outcome text) returns text language sql immutabl
                           when 'failed' then 'error' else p_outcome end
 $$;
 
-create function afl.answer_of(t afl.task) returns json language sql immutable as $$
-    select case when t.outcome in ('success', 'partial') then t.result else t.error end
-$$;
+-- The answer that a card stands for: its text, if a text was answered, else the JSON that the text is.
+create function afl.kept_v1(p_card bytea, p_reply json) returns json language plpgsql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    return (
+        select case when p_reply is null then (k.content ->> 'content')::json
+                    else to_json(k.content ->> 'content') end
+        from afl.card k where k.hash = p_card);
+end $$;
+
+-- What was answered to a call.
+create function afl.answer_in_v1(c afl.call) returns json language plpgsql stable as $$
+begin
+    return case when c.card is null then c.reply else afl.kept_v1(c.card, c.reply) end;
+end $$;
+
+-- What a task that has told its caller has answered. Volatile, so that the statement that closes a
+-- task can read it.
+create function afl.told_v1(p_call uuid) returns json language plpgsql volatile
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    return (select afl.answer_in_v1(c) from afl.call c where c.id = p_call);
+end $$;
+
+-- Lets a card stand for an answer that was taken in, if it says the same.
+create function afl.keep_answer_v1(p_call uuid, p_card text) returns void language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+    v_reply json;
+    v_text text := (
+        select k.content ->> 'content' from afl.card k where k.hash = afl.hash_bytes(p_card));
+    v_is_text boolean;
+begin
+    select c.reply, json_typeof(c.reply) = 'string' into v_reply, v_is_text from afl.call c
+    where c.id = p_call and c.applied and c.card is null and c.reply is not null;
+    if v_text is null or not found then
+        return;
+    elsif v_is_text then
+        if v_reply #>> '{}' <> v_text then
+            return;
+        end if;
+    elsif v_reply::jsonb <> v_text::jsonb then
+        return;
+    end if;
+    update afl.call c set card = afl.hash_bytes(p_card),
+        reply = case when v_is_text then to_json(''::text) end
+    where c.id = p_call;
+exception
+    when data_exception then
+        null; -- the text is no JSON, so it is not the answer
+end $$;
 
 -- Whether a call has this answer.
 create function afl.same_answer_v1(c afl.call, p_status text, p_reply json) returns boolean
-language sql immutable as $$
-    select c.status = p_status and c.reply::jsonb is not distinct from p_reply::jsonb
+language sql stable as $$
+    select c.status = p_status and afl.answer_in_v1(c)::jsonb is not distinct from p_reply::jsonb
 $$;
 
 -- Gives the answers of closed tasks to their callers, which are locked.
-create function afl.answer_callers_v1(p_ids uuid[], p_lanes boolean, p_now timestamptz)
-returns void language plpgsql as $$
+create function afl.answer_callers_v2(
+    p_ids uuid[], p_answers json[], p_lanes boolean, p_now timestamptz
+) returns void language plpgsql as $$
 declare
     callers uuid[];
 begin
     with answers as (
         update afl.call k set
-            status = afl.status_of(t.outcome), reply = afl.answer_of(t), replied_at = p_now
-        from afl.task t
-        where t.id = any(p_ids) and k.id = t.parent_call
+            status = afl.status_of(t.outcome), reply = x.answer, replied_at = p_now
+        from afl.task t, unnest(p_ids, p_answers) as x(id, answer)
+        where t.id = any(p_ids) and t.id = x.id and k.id = t.parent_call
           and k.id = any(array(select o.parent_call from afl.task o where o.id = any(p_ids)))
           and case when k.status = 'open' then true end
         returning k.caller
@@ -488,28 +577,41 @@ begin
         insert into afl.outbox (topic, task, run, body, created_at)
         select 'late', k.caller, k.run, json_build_object(
                    'call', k.id, 'key', k.key, 'status', afl.status_of(t.outcome),
-                   'body', afl.answer_of(t)), p_now
-        from afl.task t join afl.call k on k.id = t.parent_call
+                   'body', x.answer), p_now
+        from afl.task t
+        join afl.call k on k.id = t.parent_call
+        join unnest(p_ids, p_answers) with ordinality as x(id, answer, n) on x.id = t.id
         where t.id = any(p_ids)
           and k.id = any(array(select o.parent_call from afl.task o where o.id = any(p_ids)))
-          and not afl.same_answer_v1(k, afl.status_of(t.outcome), afl.answer_of(t))
-        order by array_position(p_ids, t.id);
+          and not afl.same_answer_v1(k, afl.status_of(t.outcome), x.answer)
+        order by x.n;
     end if;
 end $$;
 
 -- Closes tasks, which are locked with their callers and lanes: the closed event, the answer to the
--- caller, the next of the lane. The fence is given by a commit, and null otherwise.
+-- caller, the next of the lane. The fence is given by a commit, and null otherwise. What is answered
+-- to a call is kept there alone.
 create function afl.close_v1(
     p_ids uuid[], p_outcomes text[], p_results json[], p_errors json[], p_deads boolean[],
     p_failures int[], p_fences bigint[], p_cards int[], p_lanes boolean, p_now timestamptz
 ) returns void language plpgsql as $$
 declare
     answering uuid[];
+    answers json[];
     r record;
 begin
-    with closed as (
+    with x as materialized (
+        select x.*, x.outcome in ('success', 'partial') as has_result,
+               coalesce((
+                   select k.status = 'open' from afl.task o join afl.call k on k.id = o.parent_call
+                   where o.id = x.id), false) as told
+        from unnest(p_ids, p_outcomes, p_results, p_errors, p_deads, p_failures, p_fences, p_cards)
+            as x(id, outcome, result, error, dead, failures, fence, cards)
+    ), closed as (
         update afl.task t set
-            state = 'closed', outcome = x.outcome, result = x.result, error = x.error,
+            state = 'closed', outcome = x.outcome, told = x.told,
+            result = case when not (x.told and x.has_result) then x.result end,
+            error = case when not x.told or x.has_result then x.error end,
             dead = x.dead, closed_at = p_now, fence = null, worker = null,
             claim_token = null,
             reason_code = null, reason_since = null, reason_until = null, reason_by = null,
@@ -519,10 +621,11 @@ begin
             committed_fence = coalesce(x.fence, t.committed_fence),
             commits = case when x.fence is null then t.commits
                            when x.fence = t.committed_fence then t.commits + 1 else 1 end
-        from unnest(p_ids, p_outcomes, p_results, p_errors, p_deads, p_failures, p_fences, p_cards)
-            as x(id, outcome, result, error, dead, failures, fence, cards)
+        from x
         where t.id = any(p_ids) and t.id = x.id and t.state <> 'closed'
-        returning t.id, t.run, t.kind, t.name, t.parent_call, t.outcome, t.dead
+        returning t.id, t.run, t.kind, t.name, t.parent_call, t.outcome, t.dead,
+            case when t.parent_call is null then null
+                 when x.has_result then x.result else x.error end as answer
     ), events as (
         insert into afl.outbox (topic, task, run, body, created_at)
         select 'closed', c.id, c.run,
@@ -531,9 +634,11 @@ begin
                p_now
         from closed c order by array_position(p_ids, c.id)
     )
-    select array_agg(c.id) into answering from closed c where c.parent_call is not null;
+    select array_agg(c.id order by array_position(p_ids, c.id)),
+           array_agg(c.answer order by array_position(p_ids, c.id))
+    into answering, answers from closed c where c.parent_call is not null;
     if answering is not null then
-        perform afl.answer_callers_v1(answering, p_lanes, p_now);
+        perform afl.answer_callers_v2(answering, answers, p_lanes, p_now);
     end if;
     if exists (select from afl.task k where k.caller = any(p_ids) and k.parent_call is not null
                and k.state <> 'closed') then
@@ -619,13 +724,13 @@ begin
         from (select b.* from b order by b.priority desc, b.id) as o
     )
     insert into afl.task (
-        id, tenant, run, kind, name, list, lane, hold, parent_call, caller, depth, state, priority,
+        id, tenant, run, kind, name, short_name, list, lane, hold, parent_call, caller, depth, state, priority,
         run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
         retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input,
         reason_code, reason_since, reason_until, reason_by, idem, trace, redrives, created_at)
     select
-        f.id, f.tenant, coalesce(f.caller_run, f.run, f.id::text), f.kind, f.name, f.list, f.lane,
-        f.hold, f.call, f.caller, coalesce(f.caller_depth + 1, 0),
+        f.id, f.tenant, coalesce(f.caller_run, f.run, f.id::text), f.kind, f.name,
+        split_part(f.name, '.', -1), f.list, f.lane, f.hold, f.call, f.caller, coalesce(f.caller_depth + 1, 0),
         case when f.eager then 'running' when f.free then 'ready' else 'queued' end,
         f.priority, f.due, f.wake, f.fence, f.fence,
         case when f.eager then p_worker end, case when f.eager then p_token end,
@@ -859,11 +964,14 @@ declare
 begin
     return query
         update afl.task k set
-            state = 'running', fence = v_fences[array_position(p_ids, k.id)],
-            last_fence = v_fences[array_position(p_ids, k.id)], worker = p_worker,
+            state = 'running', fence = x.fence, last_fence = x.fence, worker = p_worker,
             claim_token = p_token, reason_code = null, reason_since = null, reason_until = null,
             reason_by = null
-        where k.id = any(p_ids)
+        from (
+            select x.fence, o.ctid as place from unnest(p_ids, v_fences) as x(id, fence)
+            cross join lateral (select o.ctid from afl.task o where o.id = x.id limit 1) as o
+        ) as x
+        where k.ctid = x.place
         -- who has never committed has called nobody
         returning k, case when k.committed_fence is not null then afl.untaken_v1(k.id) end;
 end $$;
@@ -1065,16 +1173,26 @@ begin
     end if;
 end $$;
 
--- Closes tasks that nobody waits for, and takes ready tasks in the order of claims, if the worker is
--- alive. The first row is about the former, if there are any; the others, in no order, are claims.
---
--- What is closed here has no caller and no lane, and this is its first commit, so it has called
--- nobody. The fences are in the order of the tasks' ids. AF000: one is not like that (any more), or
--- not held; nothing was done. With p_again, what the token took before is the whole answer.
-create function afl.finish_v1(
-    p_fences bigint[], p_outcomes text[], p_results json[], p_errors json[], p_events json[],
+-- Whether it is time to see to the floors of a list and short name.
+create function afl.floor_is_due_v1(p_list text, p_short text, p_now timestamptz)
+returns boolean language plpgsql stable as $$
+begin
+    return exists (
+        select from afl.claim_level l
+        cross join lateral (
+            select o.tend_at from afl.claim_floor o
+            where o.list = l.list and o.short_name = l.short_name
+              and o.priority = l.priority
+            order by o.number desc limit 1
+        ) as f
+        where l.list = p_list and l.short_name = p_short and f.tend_at <= p_now);
+end $$;
+
+-- Takes ready tasks in the order of claims, if the worker is alive; the rows are in no order. With
+-- p_again, what the token took before is the whole answer.
+create function afl.take_v1(
     p_worker text, p_names text[], p_lists text[], p_n int, p_token text, p_again boolean
-) returns table (closed_at timestamptz, deadlines timestamptz[], t afl.task, replies json)
+) returns table (t afl.task, replies json)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
@@ -1083,7 +1201,6 @@ declare
     v_list text := p_lists[1];
     v_short text := split_part(p_names[1], '.', -1);
     v_missing int := p_n;
-    v_count int;
     v_top constant bigint := 2147483648;
     v_priority int;
     v_first timestamptz;
@@ -1092,61 +1209,9 @@ declare
     v_tend boolean := false;
     v_began timestamptz;
     v_ids uuid[];
-    v_id uuid;
-    v_run text;
-    v_deadline timestamptz;
 begin
-    if cardinality(p_fences) = 1 then
-        -- the same as below, for one, which takes less to begin with
-        update afl.task k set
-            state = 'closed', outcome = p_outcomes[1], result = p_results[1], error = p_errors[1],
-            closed_at = v_now, fence = null, worker = null, claim_token = null, crashes = 0,
-            committed_fence = k.fence, commits = 1
-        where k.fence = p_fences[1] and k.committed_fence is null and k.parent_call is null
-          and k.lane is null and not k.stop_requested
-        returning k.id, k.run, k.deadline into v_id, v_run, v_deadline;
-        if not found then
-            raise exception using errcode = 'AF000', message = 'not a plain end';
-        end if;
-        insert into afl.outbox (topic, task, run, body, created_at)
-        values ('closed', v_id, v_run, p_events[1], v_now);
-        closed_at := v_now;
-        deadlines := array[v_deadline];
-        return next;
-    elsif p_fences is not null then
-        with closed as (
-            update afl.task k set
-                state = 'closed', outcome = x.outcome, result = x.result, error = x.error,
-                closed_at = v_now, fence = null, worker = null, claim_token = null, crashes = 0,
-                committed_fence = x.fence, commits = 1
-            from (
-                select x.*, o.ctid as place
-                from unnest(p_fences, p_outcomes, p_results, p_errors, p_events)
-                    as x(fence, outcome, result, error, event)
-                cross join lateral (
-                    select o.ctid from afl.task o where o.fence = x.fence limit 1
-                ) as o
-            ) as x
-            where k.ctid = x.place
-              and case when k.fence = x.fence then
-                  k.committed_fence is null and k.parent_call is null and k.lane is null
-                  and not k.stop_requested end
-            returning k.id, k.run, k.deadline, x.event
-        ), events as (
-            insert into afl.outbox (topic, task, run, body, created_at)
-            select 'closed', c.id, c.run, c.event, v_now from closed c
-        )
-        select count(*), case when count(c.deadline) > 0 then array_agg(c.deadline) end
-        into v_count, deadlines from closed c;
-        if v_count <> cardinality(p_fences) then
-            raise exception using errcode = 'AF000', message = 'not a plain end';
-        end if;
-        closed_at := v_now;
-        return next;
-    end if;
     if p_again and p_token is not null then
-        return query select v_now, null::timestamptz[], k.t, k.replies
-                     from afl.held_by_token_v1(p_worker, p_token) as k;
+        return query select k.t, k.replies from afl.held_by_token_v1(p_worker, p_token) as k;
         if found then
             return;
         end if;
@@ -1155,7 +1220,7 @@ begin
         return;
     elsif cardinality(p_names) <> 1 or cardinality(p_lists) <> 1 then
         if afl.is_live_v1(p_worker, v_now) then
-            return query select v_now, null::timestamptz[], k.t, k.replies from afl.take_among_v1(
+            return query select k.t, k.replies from afl.take_among_v1(
                 p_worker, p_names, array(select distinct x from unnest(p_lists) as x),
                 array(select distinct split_part(x, '.', -1) from unnest(p_names) as x), p_n,
                 p_token, v_now) as k;
@@ -1205,15 +1270,7 @@ begin
             v_tend := clock_timestamp() - v_began > interval '0.5 ms';
             -- who gets what it wants asks only now and then
             if v_missing > 0 or t.fence % 16 = 0 then
-                v_tend := v_tend or exists (
-                    select from afl.claim_level l
-                    cross join lateral (
-                        select o.tend_at from afl.claim_floor o
-                        where o.list = l.list and o.short_name = l.short_name
-                          and o.priority = l.priority
-                        order by o.number desc limit 1
-                    ) as f
-                    where l.list = v_list and l.short_name = v_short and f.tend_at <= v_now);
+                v_tend := v_tend or afl.floor_is_due_v1(v_list, v_short, v_now);
             end if;
             exit when not v_tend or not afl.tend_levels_v1(p_lists, array[v_short], v_now)
                 or v_missing = 0;
@@ -1239,8 +1296,7 @@ begin
                   and (k.short_name = p_names[1] or k.name = p_names[1])
                 order by k.run_at, k.id limit v_missing
                 for update of k skip locked);
-            return query select v_now, null::timestamptz[], r.t, r.replies
-                         from afl.run_v1(v_ids, p_worker, p_token) as r;
+            return query select r.t, r.replies from afl.run_v1(v_ids, p_worker, p_token) as r;
             v_missing := v_missing - cardinality(v_ids);
         end if;
         if v_priority is null or v_missing <= 0 then
@@ -1255,6 +1311,241 @@ begin
     end loop;
 end $$;
 
+-- A task that was claimed just now, column by column as a client reads it, so that nothing between
+-- the row and the client takes it apart and puts it together again. What is the same in all of them,
+-- or is known to who claims, is not there.
+create type afl.claimed as (
+    at timestamptz, ended_deadlines json, replies json,
+    id text, tenant text, run text, kind text, name text, list text, lane text, hold boolean,
+    parent_call text, depth integer, priority integer, run_at timestamptz, wake text,
+    fence bigint, committed_fence bigint, commits integer, max_failures integer,
+    retry_delay interval, retry_backoff double precision, retry_max_delay interval,
+    retry_jitter boolean, crashes integer, max_crashes integer, failures integer,
+    deadline timestamptz, stop_requested boolean, input text, error text, idem text, trace text,
+    seq integer, redrives text, created_at timestamptz, caller text
+);
+
+-- The same of a task, and the answers that it has not taken.
+create function afl.claimed_v1(t afl.task, replies json) returns setof afl.claimed
+language sql stable as $$
+    select null::timestamptz, null::json, replies,
+        t.id::text, t.tenant, t.run, t.kind, t.name, t.list, t.lane, t.hold,
+        t.parent_call::text, t.depth, t.priority, t.run_at, t.wake, t.fence,
+        t.committed_fence, t.commits, t.max_failures, t.retry_delay, t.retry_backoff,
+        t.retry_max_delay, t.retry_jitter, t.crashes, t.max_crashes, t.failures,
+        t.deadline, t.stop_requested, t.input::text, t.error::text, t.idem, t.trace,
+        t.seq, t.redrives::text, t.created_at, t.caller::text
+$$;
+
+-- Closes tasks that nobody waits for; answers with their deadlines, if one of them has one.
+--
+-- What is closed here has no caller and no lane, and this is its first commit, so it has called
+-- nobody. The fences are in the order of the tasks' ids. AF000: one is not like that (any more), or
+-- not held; nothing was done.
+create function afl.end_v1(
+    p_fences bigint[], p_outcomes text[], p_results json[], p_errors json[], p_events json[],
+    p_now timestamptz
+) returns json language plpgsql as $$
+declare
+    v_count int;
+    v_deadlines json;
+begin
+    with closed as (
+        update afl.task k set
+            state = 'closed', outcome = x.outcome, result = x.result, error = x.error,
+            closed_at = p_now, fence = null, worker = null, claim_token = null, crashes = 0,
+            committed_fence = x.fence, commits = 1
+        from (
+            select x.*, o.ctid as place
+            from unnest(p_fences, p_outcomes, p_results, p_errors, p_events)
+                as x(fence, outcome, result, error, event)
+            cross join lateral (
+                select o.ctid from afl.task o where o.fence = x.fence limit 1
+            ) as o
+        ) as x
+        where k.ctid = x.place
+          and case when k.fence = x.fence then
+              k.committed_fence is null and k.parent_call is null and k.lane is null
+              and not k.stop_requested end
+        returning k.id, k.run, k.deadline, x.event
+    ), events as (
+        insert into afl.outbox (topic, task, run, body, created_at)
+        select 'closed', c.id, c.run, c.event, p_now from closed c
+    )
+    select count(*), case when count(c.deadline) > 0 then json_agg(c.deadline) end
+    into v_count, v_deadlines from closed c;
+    if v_count <> cardinality(p_fences) then
+        raise exception using errcode = 'AF000', message = 'not a plain end';
+    end if;
+    return v_deadlines;
+end $$;
+
+-- Closes tasks as above, and takes ready ones. The first row is about the former, the others, in no
+-- order, are claims.
+create function afl.finish_v1(
+    p_fences bigint[], p_outcomes text[], p_results json[], p_errors json[], p_events json[],
+    p_worker text, p_names text[], p_lists text[], p_n int, p_token text
+) returns setof afl.claimed
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_list text := p_lists[1];
+    v_short text := split_part(p_names[1], '.', -1);
+    v_first record;
+    v_row afl.claimed;
+    v_missing int := p_n;
+    v_taken int;
+begin
+    v_row.at := v_now;
+    v_row.ended_deadlines :=
+        afl.end_v1(p_fences, p_outcomes, p_results, p_errors, p_events, v_now);
+    return next v_row;
+    if p_n > 0 and p_token is null and cardinality(p_names) = 1 and cardinality(p_lists) = 1 then
+        -- most often the first level has enough
+        select l.* into v_first
+        from afl.worker w
+        cross join lateral afl.level_below_v1(v_list, v_short, 2147483648, v_now) as l
+        where w.id = p_worker and w.expires_at > v_now and w.state in ('startup', 'running');
+        if v_first.run_at is not null and not v_first.due then
+            return query
+                update afl.task k set
+                    state = 'running', fence = x.fence, last_fence = x.fence, worker = p_worker,
+                    claim_token = null, reason_code = null, reason_since = null,
+                    reason_until = null, reason_by = null
+                from (
+                    select o.ctid as place, nextval('afl.fence') as fence from (
+                        select o.ctid from afl.task o
+                        where o.state = 'ready' and o.list = v_list and o.short_name = v_short
+                          and o.priority = v_first.priority
+                          and (o.run_at, o.id) >= (v_first.run_at, v_first.id)
+                          and o.run_at <= v_now
+                          and (o.short_name = p_names[1] or o.name = p_names[1])
+                        order by o.run_at, o.id limit p_n
+                        for update of o skip locked
+                    ) as o
+                ) as x
+                -- what changed while it was found is not there, and is looked for again below
+                where k.ctid = x.place
+                returning null::timestamptz, null::json,
+                    case when k.committed_fence is not null then afl.untaken_v1(k.id) end,
+                    k.id::text, k.tenant, k.run, k.kind, k.name, k.list, k.lane, k.hold,
+                    k.parent_call::text, k.depth, k.priority, k.run_at, k.wake, k.fence,
+                    k.committed_fence, k.commits, k.max_failures, k.retry_delay, k.retry_backoff,
+                    k.retry_max_delay, k.retry_jitter, k.crashes, k.max_crashes, k.failures,
+                    k.deadline, k.stop_requested, k.input::text, k.error::text, k.idem, k.trace,
+                    k.seq, k.redrives::text, k.created_at, k.caller::text;
+            get diagnostics v_taken = row_count;
+            v_missing := p_n - v_taken;
+        end if;
+    end if;
+    if v_missing > 0 then
+        return query
+            select c.* from afl.take_v1(p_worker, p_names, p_lists, v_missing, p_token, true) as r
+            cross join lateral afl.claimed_v1(r.t, r.replies) as c;
+    end if;
+end $$;
+
+-- The same for one task, and one to take by one name from one list: all of it is one statement. The
+-- first row is about what was closed, and about what was taken too, unless that had to be looked for
+-- again, as above.
+create function afl.finish_one_v1(
+    p_fence bigint, p_outcome text, p_result json, p_error json, p_event json,
+    p_worker text, p_name text, p_short text, p_list text, p_token text
+) returns setof afl.claimed
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_deadline timestamptz;
+    v_row afl.claimed;
+begin
+    if p_token is not null and exists (
+        select from afl.task k where k.worker = p_worker and k.state = 'running'
+          and k.claim_token = p_token and k.fence <> p_fence)
+    then
+        raise exception using errcode = 'AF000', message = 'taken before';
+    end if;
+    return query
+        with ended as (
+            update afl.task k set
+                state = 'closed', outcome = p_outcome, result = p_result, error = p_error,
+                closed_at = v_now, fence = null, worker = null, claim_token = null, crashes = 0,
+                committed_fence = k.fence, commits = 1
+            where k.fence = p_fence and k.committed_fence is null and k.parent_call is null
+              and k.lane is null and not k.stop_requested
+            returning k.id, k.run, k.deadline
+        ), event as (
+            insert into afl.outbox (topic, task, run, body, created_at)
+            select 'closed', e.id, e.run, p_event, v_now from ended e
+        )
+        update afl.task k set
+            state = 'running', fence = nextval('afl.fence'), last_fence = currval('afl.fence'),
+            worker = p_worker, claim_token = p_token, reason_code = null, reason_since = null,
+            reason_until = null, reason_by = null
+        from ended e
+        where k.id = (
+            select x.id from afl.claim_level l
+            left join lateral (
+                select o.run_at, o.id, o.noted_at from afl.claim_floor o
+                where o.list = l.list and o.short_name = l.short_name
+                  and o.priority = l.priority
+                order by o.number desc limit 1
+            ) as f on f.noted_at <= v_now
+                and coalesce(current_setting('afl.test_clock', true), '') = ''
+            cross join lateral (
+                select o.id from afl.task o
+                where o.state = 'ready' and o.list = l.list and o.short_name = l.short_name
+                  and o.priority = l.priority and o.run_at <= v_now
+                  and (o.run_at, o.id) >= (
+                      coalesce(f.run_at, '-infinity'),
+                      coalesce(f.id, '00000000-0000-0000-0000-000000000000'))
+                  and (o.short_name = p_name or o.name = p_name)
+                order by o.run_at, o.id limit 1
+                for update of o skip locked
+            ) as x
+            where l.list = p_list and l.short_name = p_short
+              and (select true from afl.worker w where w.id = p_worker
+                   and w.expires_at > v_now and w.state in ('startup', 'running'))
+            order by l.priority desc limit 1)
+        returning v_now, case when e.deadline is not null then json_build_array(e.deadline) end,
+            case when k.committed_fence is not null then afl.untaken_v1(k.id) end,
+            k.id::text, k.tenant, k.run, k.kind, k.name, k.list, k.lane, k.hold,
+            k.parent_call::text, k.depth, k.priority, k.run_at, k.wake, k.fence,
+            k.committed_fence, k.commits, k.max_failures, k.retry_delay, k.retry_backoff,
+            k.retry_max_delay, k.retry_jitter, k.crashes, k.max_crashes, k.failures,
+            k.deadline, k.stop_requested, k.input::text, k.error::text, k.idem, k.trace,
+            k.seq, k.redrives::text, k.created_at, k.caller::text;
+    if found then
+        -- who gets what it wants looks after the floors only now and then, or if that took long
+        if currval('afl.fence') % 16 = 0 or clock_timestamp() - v_now > interval '1 ms' then
+            if clock_timestamp() - v_now > interval '1 ms'
+                or afl.floor_is_due_v1(p_list, p_short, v_now)
+            then
+                perform afl.tend_levels_v1(array[p_list], array[p_short], v_now);
+            end if;
+        end if;
+        return;
+    end if;
+    select k.deadline into v_deadline from afl.task k
+    where k.committed_fence = p_fence and k.xmin = pg_current_xact_id()::xid;
+    if not found then
+        raise exception using errcode = 'AF000', message = 'not a plain end';
+    end if;
+    v_row.at := v_now;
+    v_row.ended_deadlines := json_build_array(v_deadline);
+    return next v_row;
+    if clock_timestamp() - v_now > interval '1 ms'
+        or afl.floor_is_due_v1(p_list, p_short, v_now)
+    then
+        return query
+            select c.* from afl.take_v1(
+                p_worker, array[p_name], array[p_list], 1, p_token, false) as r
+            cross join lateral afl.claimed_v1(r.t, r.replies) as c;
+    end if;
+end $$;
+
 -- Takes ready tasks, for a worker that has to be alive.
 create function afl.claim_v1(p_worker text, p_names text[], p_lists text[], p_n int, p_token text)
 returns table (t afl.task, replies json)
@@ -1262,8 +1553,8 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
 begin
-    return query select k.t, k.replies from afl.finish_v1(
-        null, null, null, null, null, p_worker, p_names, p_lists, p_n, p_token, true) as k;
+    return query select k.t, k.replies
+                 from afl.take_v1(p_worker, p_names, p_lists, p_n, p_token, true) as k;
     -- who has taken something without a token is alive
     if (p_token is not null or not found) and not afl.is_live_v1(p_worker, afl.now()) then
         raise exception using errcode = 'AF005',
@@ -1302,18 +1593,21 @@ create function afl.write_cards_v1(
 begin
     -- in one order, so that two that write the same cards do not wait for each other
     insert into afl.card (hash, kind, content)
-    select distinct on (x.hash) x.hash, x.kind, x.content
+    select distinct on (x.hash) afl.hash_bytes(x.hash), x.kind, x.content
     from unnest(p_at, p_hashes, p_kinds, p_contents) as x(at, hash, kind, content)
     where not p_repeated[x.at]
     order by x.hash
     on conflict do nothing;
-    insert into afl.box_card (box, seq, card)
-    select k.id::text, k.seq + row_number() over (partition by x.at order by x.n) - 1, x.hash
-    from unnest(p_at, p_hashes) with ordinality as x(at, hash, n)
+    insert into afl.box_card (box, seq, cards)
+    select k.id::text, k.seq, x.cards
+    from (
+        select x.at, string_agg(afl.hash_bytes(x.hash), null order by x.n) as cards
+        from unnest(p_at, p_hashes) with ordinality as x(at, hash, n)
+        where not p_repeated[x.at] group by x.at
+    ) as x
     cross join lateral (
         select o.id, o.seq from afl.task o where o.id = p_ids[x.at] limit 1
-    ) as k
-    where not p_repeated[x.at];
+    ) as k;
 end $$;
 
 -- Notes that answers were taken in.
@@ -1788,8 +2082,7 @@ begin
                      from afl.held_by_token_v1(p_worker, p_token) as k;
     elsif p_claim and v_free > 0 then
         return query select 0, null::boolean, true, null::json, k.t, k.replies
-                     from afl.finish_v1(null, null, null, null, null, p_worker, p_names, p_lists,
-                                        v_free, p_token, false) as k;
+                     from afl.take_v1(p_worker, p_names, p_lists, v_free, p_token, false) as k;
     end if;
 end $$;
 
@@ -1831,13 +2124,13 @@ begin
         returning 1
     ), born as (
         insert into afl.task (
-            id, tenant, run, kind, name, list, hold, parent_call, caller, depth, state, priority,
-            run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
+            id, tenant, run, kind, name, short_name, list, hold, parent_call, caller, depth, state,
+            priority, run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
             retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input,
             reason_code, reason_since, reason_until, trace, created_at)
         select
-            s.id, p_tenants[s.shape], s.run, p_kinds[s.shape], p_names[s.shape], p_lists[s.shape],
-            p_holds[s.shape], s.call, s.caller, s.depth + 1,
+            s.id, p_tenants[s.shape], s.run, p_kinds[s.shape], p_names[s.shape],
+            split_part(p_names[s.shape], '.', -1), p_lists[s.shape], p_holds[s.shape], s.call, s.caller, s.depth + 1,
             case when s.fence is null then 'ready' else 'running' end, p_priorities[s.shape],
             s.due, p_wakes[s.shape], s.fence, s.fence,
             case when s.fence is not null then p_worker end,
@@ -1977,8 +2270,12 @@ begin
                 worker = case when x.outcome is null then k.worker end,
                 claim_token = case when x.outcome is null then k.claim_token end,
                 closed_at = case when x.outcome is not null then v_now end,
-                outcome = x.outcome, result = x.result,
-                error = case when x.outcome is null then k.error else x.error end,
+                outcome = x.outcome, told = x.call is not null,
+                result = case when x.call is null or x.outcome not in ('success', 'partial')
+                              then x.result end,
+                error = case when x.outcome is null then k.error
+                             when x.call is null or x.outcome in ('success', 'partial')
+                             then x.error end,
                 committed_fence = x.fence, commits = x.number + 1, crashes = 0
             from x
             where k.ctid = x.place and case when k.fence = x.fence then
@@ -2039,8 +2336,8 @@ begin
     if p_claim and p_n > p_eager then
         return query select v_now, null::timestamptz[], null::timestamptz[], null::json,
                             null::bigint[], null::timestamptz[], k.t, k.replies
-                     from afl.finish_v1(null, null, null, null, null, p_worker, p_names, p_lists,
-                                        p_n - p_eager, p_token, false) as k;
+                     from afl.take_v1(p_worker, p_names, p_lists, p_n - p_eager, p_token, false)
+                         as k;
     end if;
 end $$;
 -- What time made wrong, and what is old. For locks, plans and refusals see 0002.
@@ -2322,7 +2619,9 @@ select t.id                                as inbox_id,
             else 'consumed' end            as status,
        t.failures + t.crashes              as retry_count,
        t.run_at                            as next_retry_at,
-       t.error                             as last_error,
+       case when t.told and t.outcome not in ('success', 'partial')
+            then afl.told_v1(t.parent_call) else t.error end
+                                           as last_error,
        case when t.state = 'ready' and t.run_at > afl.now() then t.reason_code end
                                            as defer_reason,
        case when t.last_fence is not null then coalesce(t.closed_at, t.run_at) end
@@ -2336,7 +2635,7 @@ select c.id, t.tenant, t.lane, c.run,
        case c.status when 'timeout' then 'timeout' else 'tool_result' end,
        'call', c.key, t.id, coalesce(t.last_fence, 0),
        json_build_object('traceparent', t.trace, 'CG-Recursion-Depth', t.depth),
-       c.reply,
+       case when c.card is null then c.reply else afl.kept_v1(c.card, c.reply) end,
        case when c.applied then 'consumed' when t.state = 'closed' then 'skipped'
             when t.state = 'running' then 'processing' else 'pending' end,
        0, c.replied_at, null, null,
@@ -2375,7 +2674,8 @@ where t.kind = 'turn' and t.lane is not null and t.state <> 'closed';
 -- Who set whom to work, and who reported to whom.
 create view state.execution_edges as
 with call as (
-    select c.*, p.tenant, p.kind as caller_kind, p.lane as caller_lane, p.trace as caller_trace,
+    select c.id, c.run, c.caller, c.key, c.callee, c.status, c.deadline, c.reply, c.replied_at,
+           c.applied, p.tenant, p.kind as caller_kind, p.lane as caller_lane, p.trace as caller_trace,
            k.kind as callee_kind, k.name as callee_name, k.lane as callee_lane, k.depth,
            k.created_at
     from afl.call c join afl.task p on p.id = c.caller join afl.task k on k.id = c.callee
@@ -2419,3 +2719,9 @@ select 'join:' || c.id || ':done', c.tenant, c.run, 'join', 'response', c.callee
        c.id, c.caller_lane, c.caller, c.key, 'call', c.depth, c.caller_trace, c.id,
        json_build_object('name', c.callee_name, 'status', c.status), c.replied_at
 from call c where c.callee_kind = 'join' and c.status <> 'open';
+
+-- Since when workers could renew: nobody can while the server is away. A test that sets the clock has
+-- a server that was always there.
+create function afl.up_since() returns timestamptz language sql stable as
+$$ select case when coalesce(current_setting('afl.test_clock', true), '') = ''
+               then pg_postmaster_start_time() else '-infinity'::timestamptz end $$;

@@ -9,6 +9,8 @@ from psycopg import Cursor
 
 from afl.kernel.errors import BadRequest, NotFound
 from afl.kernel.model import (
+    Announcement,
+    CallId,
     Card,
     CardHash,
     Json,
@@ -19,12 +21,16 @@ from afl.kernel.model import (
     WorkerSpec,
     WorkerState,
 )
+from afl.kernel.port import Transaction
 from afl.kernel.postgres.core import Core
 from afl.kernel.postgres.database import Row
 from afl.kernel.postgres.packing import json_text
 from afl.kernel.postgres.rows import is_id, utc, worker_of
-from afl.kernel.postgres.statements import SQL
-from afl.kernel.requests import check_cards, check_lock, check_worker
+from afl.kernel.postgres.statements import SQL, hot
+from afl.kernel.postgres.transactions import opened
+from afl.kernel.requests import check_announcement, check_cards, check_lock, check_worker
+
+_ANNOUNCE, _KEEP_ANSWER = hot("announce"), hot("keep_answer")
 
 
 class PostgresCards(Core):
@@ -73,6 +79,10 @@ class PostgresCards(Core):
         rows = self._rows("read_box", {"box": box, "start": start})
         return [Card(CardHash(hash_), kind, content) for hash_, kind, content in rows]
 
+    def keep_answer(self, transaction: Transaction, call: CallId, card: CardHash) -> None:
+        if is_id(call):
+            opened(transaction).send(_KEEP_ANSWER, {"call": call, "card": card})
+
 
 def _card(row: Row) -> Card:
     asked, found, kind, content = row
@@ -119,6 +129,13 @@ class PostgresWorkers(Core):
 
 class PostgresOutbox(Core):
     """See `port.Outbox` for what each method promises."""
+
+    def announce(self, transaction: Transaction, entry: Announcement) -> None:
+        body = json_text(check_announcement(entry), "the body")
+        opened(transaction).send(
+            _ANNOUNCE,
+            {"topic": entry.topic, "task": entry.task, "run": entry.run, "body": body},
+        )
 
     def read_outbox(self, after: int = 0, limit: int = 100) -> list[OutboxEntry]:
         parameters = {"after": after, "limit": limit}

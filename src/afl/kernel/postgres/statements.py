@@ -18,6 +18,9 @@ from afl.kernel.postgres.rows import CALL_COLUMNS, TASK_COLUMNS
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
+#: The parameters of a hot statement. What is bytes is sent as it is.
+Parameters = Mapping[str, str | int | bytes | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Hot:
@@ -26,6 +29,14 @@ class Hot:
     name: bytes
     query: bytes
     parameters: tuple[str, ...]
+
+
+def encoded(parameters: Parameters) -> Parameters:
+    """The same parameters in the form in which they are sent, for those that are sent often."""
+    return {
+        name: value if value is None or isinstance(value, bytes) else str(value).encode()
+        for name, value in parameters.items()
+    }
 
 
 def parse(text: str) -> Iterator[tuple[str, str]]:

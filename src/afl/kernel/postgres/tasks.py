@@ -30,14 +30,23 @@ from afl.kernel.port import Writes
 from afl.kernel.postgres.core import Core, known_call, known_task
 from afl.kernel.postgres.database import Database, NotPlain, PostgresTransaction, Row, Sent
 from afl.kernel.postgres.packing import array, json_text, pack_commits, pack_request, pack_specs
-from afl.kernel.postgres.plain import Ended, Ending, Hands, alike, pack_endings
-from afl.kernel.postgres.rows import claim_of, fences_of, is_id, task_of, utc
+from afl.kernel.postgres.plain import (
+    Ended,
+    Ending,
+    Hands,
+    alike,
+    is_for_one,
+    pack_ending,
+    pack_endings,
+)
+from afl.kernel.postgres.rows import claim_of, claimed_row, fences_of, is_id, task_of, utc
 from afl.kernel.postgres.statements import hot
 from afl.kernel.postgres.stepping import HeldRows, Steps
 from afl.kernel.requests import MAX_DURATION, check_commit, check_reply, check_spec
 
 _ENQUEUE, _COMMIT = hot("enqueue"), hot("commit")
-_ENQUEUE_PLAIN, _FINISH = hot("enqueue_plain"), hot("finish")
+_ENQUEUE_PLAIN, _ENQUEUE_ONE = hot("enqueue_plain"), hot("enqueue_one")
+_FINISH, _FINISH_ONE = hot("finish"), hot("finish_one")
 _CLAIM, _TAKE_TASK, _STEP = hot("claim"), hot("take_task"), hot("step")
 #: No task has this id.
 _NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -52,14 +61,16 @@ class PostgresTasks(Core):
         self._held = HeldRows()
 
     def enqueue(self, specs: Sequence[TaskSpec], writes: Writes | None = None) -> list[Task]:
-        last = None
-        for spec in specs:
-            if spec is not last:
-                check_spec(spec)
-                last = spec
-        self._levels.register(specs)
         if specs and writes is None and (made := alike(specs, self._ids)) is not None:
-            return made.tasks(self._database.call(_ENQUEUE_PLAIN, made.parameters())[0][0])
+            self._levels.register(specs[:1])
+            if len(specs) == 1:
+                rows = self._database.call(_ENQUEUE_ONE, made.parameters_of_one())
+            else:
+                rows = self._database.call(_ENQUEUE_PLAIN, made.parameters())
+            return made.tasks(rows[0][0])
+        for spec in specs:
+            check_spec(spec)
+        self._levels.register(specs)
         places, distinct = _distinct(specs)
         parameters = pack_specs(distinct, self._ids) if distinct else None
 
@@ -164,8 +175,12 @@ class PostgresTasks(Core):
         self, endings: Sequence[Ending], request: ClaimRequest | None
     ) -> tuple[list[Committed], list[Claim]] | None:
         """Ends tasks the short way; None if that is not possible any more."""
+        if len(endings) == 1 and request is not None and is_for_one(request):
+            sent = _FINISH_ONE, pack_ending(endings[0], request)
+        else:
+            sent = _FINISH, pack_endings(endings, pack_request(request))
         try:
-            rows = self._database.call(_FINISH, pack_endings(endings, pack_request(request)))
+            rows = self._database.call(*sent)
         except NotPlain:
             return None
         finally:
@@ -175,8 +190,13 @@ class PostgresTasks(Core):
             Ended(partial(ending.task, closed_at, deadline))
             for ending, deadline in zip(endings, deadlines or [None] * len(endings), strict=True)
         ]
-        places = sorted(range(len(endings)), key=lambda place: endings[place].at)
-        return [done[place] for place in places], self._claims(rows[1:], 3)
+        if len(done) > 1:
+            places = sorted(range(len(endings)), key=lambda place: endings[place].at)
+            done = [done[place] for place in places]
+        if request is None:
+            return done, []
+        claimed = [claimed_row(row, request) for row in rows if row[3] is not None]
+        return done, self._claims(claimed, 1)
 
     def _only_writes(self, writes: Writes | None) -> list[Committed]:
         if writes is not None:

@@ -318,13 +318,13 @@ begin
         from (select b.* from b order by b.priority desc, b.id) as o
     )
     insert into afl.task (
-        id, tenant, run, kind, name, list, lane, hold, parent_call, caller, depth, state, priority,
+        id, tenant, run, kind, name, short_name, list, lane, hold, parent_call, caller, depth, state, priority,
         run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
         retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input,
         reason_code, reason_since, reason_until, reason_by, idem, trace, redrives, created_at)
     select
-        f.id, f.tenant, coalesce(f.caller_run, f.run, f.id::text), f.kind, f.name, f.list, f.lane,
-        f.hold, f.call, f.caller, coalesce(f.caller_depth + 1, 0),
+        f.id, f.tenant, coalesce(f.caller_run, f.run, f.id::text), f.kind, f.name,
+        split_part(f.name, '.', -1), f.list, f.lane, f.hold, f.call, f.caller, coalesce(f.caller_depth + 1, 0),
         case when f.eager then 'running' when f.free then 'ready' else 'queued' end,
         f.priority, f.due, f.wake, f.fence, f.fence,
         case when f.eager then p_worker end, case when f.eager then p_token end,

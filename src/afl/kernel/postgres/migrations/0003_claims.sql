@@ -18,11 +18,14 @@ declare
 begin
     return query
         update afl.task k set
-            state = 'running', fence = v_fences[array_position(p_ids, k.id)],
-            last_fence = v_fences[array_position(p_ids, k.id)], worker = p_worker,
+            state = 'running', fence = x.fence, last_fence = x.fence, worker = p_worker,
             claim_token = p_token, reason_code = null, reason_since = null, reason_until = null,
             reason_by = null
-        where k.id = any(p_ids)
+        from (
+            select x.fence, o.ctid as place from unnest(p_ids, v_fences) as x(id, fence)
+            cross join lateral (select o.ctid from afl.task o where o.id = x.id limit 1) as o
+        ) as x
+        where k.ctid = x.place
         -- who has never committed has called nobody
         returning k, case when k.committed_fence is not null then afl.untaken_v1(k.id) end;
 end $$;
@@ -224,16 +227,26 @@ begin
     end if;
 end $$;
 
--- Closes tasks that nobody waits for, and takes ready tasks in the order of claims, if the worker is
--- alive. The first row is about the former, if there are any; the others, in no order, are claims.
---
--- What is closed here has no caller and no lane, and this is its first commit, so it has called
--- nobody. The fences are in the order of the tasks' ids. AF000: one is not like that (any more), or
--- not held; nothing was done. With p_again, what the token took before is the whole answer.
-create function afl.finish_v1(
-    p_fences bigint[], p_outcomes text[], p_results json[], p_errors json[], p_events json[],
+-- Whether it is time to see to the floors of a list and short name.
+create function afl.floor_is_due_v1(p_list text, p_short text, p_now timestamptz)
+returns boolean language plpgsql stable as $$
+begin
+    return exists (
+        select from afl.claim_level l
+        cross join lateral (
+            select o.tend_at from afl.claim_floor o
+            where o.list = l.list and o.short_name = l.short_name
+              and o.priority = l.priority
+            order by o.number desc limit 1
+        ) as f
+        where l.list = p_list and l.short_name = p_short and f.tend_at <= p_now);
+end $$;
+
+-- Takes ready tasks in the order of claims, if the worker is alive; the rows are in no order. With
+-- p_again, what the token took before is the whole answer.
+create function afl.take_v1(
     p_worker text, p_names text[], p_lists text[], p_n int, p_token text, p_again boolean
-) returns table (closed_at timestamptz, deadlines timestamptz[], t afl.task, replies json)
+) returns table (t afl.task, replies json)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
@@ -242,7 +255,6 @@ declare
     v_list text := p_lists[1];
     v_short text := split_part(p_names[1], '.', -1);
     v_missing int := p_n;
-    v_count int;
     v_top constant bigint := 2147483648;
     v_priority int;
     v_first timestamptz;
@@ -251,61 +263,9 @@ declare
     v_tend boolean := false;
     v_began timestamptz;
     v_ids uuid[];
-    v_id uuid;
-    v_run text;
-    v_deadline timestamptz;
 begin
-    if cardinality(p_fences) = 1 then
-        -- the same as below, for one, which takes less to begin with
-        update afl.task k set
-            state = 'closed', outcome = p_outcomes[1], result = p_results[1], error = p_errors[1],
-            closed_at = v_now, fence = null, worker = null, claim_token = null, crashes = 0,
-            committed_fence = k.fence, commits = 1
-        where k.fence = p_fences[1] and k.committed_fence is null and k.parent_call is null
-          and k.lane is null and not k.stop_requested
-        returning k.id, k.run, k.deadline into v_id, v_run, v_deadline;
-        if not found then
-            raise exception using errcode = 'AF000', message = 'not a plain end';
-        end if;
-        insert into afl.outbox (topic, task, run, body, created_at)
-        values ('closed', v_id, v_run, p_events[1], v_now);
-        closed_at := v_now;
-        deadlines := array[v_deadline];
-        return next;
-    elsif p_fences is not null then
-        with closed as (
-            update afl.task k set
-                state = 'closed', outcome = x.outcome, result = x.result, error = x.error,
-                closed_at = v_now, fence = null, worker = null, claim_token = null, crashes = 0,
-                committed_fence = x.fence, commits = 1
-            from (
-                select x.*, o.ctid as place
-                from unnest(p_fences, p_outcomes, p_results, p_errors, p_events)
-                    as x(fence, outcome, result, error, event)
-                cross join lateral (
-                    select o.ctid from afl.task o where o.fence = x.fence limit 1
-                ) as o
-            ) as x
-            where k.ctid = x.place
-              and case when k.fence = x.fence then
-                  k.committed_fence is null and k.parent_call is null and k.lane is null
-                  and not k.stop_requested end
-            returning k.id, k.run, k.deadline, x.event
-        ), events as (
-            insert into afl.outbox (topic, task, run, body, created_at)
-            select 'closed', c.id, c.run, c.event, v_now from closed c
-        )
-        select count(*), case when count(c.deadline) > 0 then array_agg(c.deadline) end
-        into v_count, deadlines from closed c;
-        if v_count <> cardinality(p_fences) then
-            raise exception using errcode = 'AF000', message = 'not a plain end';
-        end if;
-        closed_at := v_now;
-        return next;
-    end if;
     if p_again and p_token is not null then
-        return query select v_now, null::timestamptz[], k.t, k.replies
-                     from afl.held_by_token_v1(p_worker, p_token) as k;
+        return query select k.t, k.replies from afl.held_by_token_v1(p_worker, p_token) as k;
         if found then
             return;
         end if;
@@ -314,7 +274,7 @@ begin
         return;
     elsif cardinality(p_names) <> 1 or cardinality(p_lists) <> 1 then
         if afl.is_live_v1(p_worker, v_now) then
-            return query select v_now, null::timestamptz[], k.t, k.replies from afl.take_among_v1(
+            return query select k.t, k.replies from afl.take_among_v1(
                 p_worker, p_names, array(select distinct x from unnest(p_lists) as x),
                 array(select distinct split_part(x, '.', -1) from unnest(p_names) as x), p_n,
                 p_token, v_now) as k;
@@ -364,15 +324,7 @@ begin
             v_tend := clock_timestamp() - v_began > interval '0.5 ms';
             -- who gets what it wants asks only now and then
             if v_missing > 0 or t.fence % 16 = 0 then
-                v_tend := v_tend or exists (
-                    select from afl.claim_level l
-                    cross join lateral (
-                        select o.tend_at from afl.claim_floor o
-                        where o.list = l.list and o.short_name = l.short_name
-                          and o.priority = l.priority
-                        order by o.number desc limit 1
-                    ) as f
-                    where l.list = v_list and l.short_name = v_short and f.tend_at <= v_now);
+                v_tend := v_tend or afl.floor_is_due_v1(v_list, v_short, v_now);
             end if;
             exit when not v_tend or not afl.tend_levels_v1(p_lists, array[v_short], v_now)
                 or v_missing = 0;
@@ -398,8 +350,7 @@ begin
                   and (k.short_name = p_names[1] or k.name = p_names[1])
                 order by k.run_at, k.id limit v_missing
                 for update of k skip locked);
-            return query select v_now, null::timestamptz[], r.t, r.replies
-                         from afl.run_v1(v_ids, p_worker, p_token) as r;
+            return query select r.t, r.replies from afl.run_v1(v_ids, p_worker, p_token) as r;
             v_missing := v_missing - cardinality(v_ids);
         end if;
         if v_priority is null or v_missing <= 0 then
@@ -414,6 +365,241 @@ begin
     end loop;
 end $$;
 
+-- A task that was claimed just now, column by column as a client reads it, so that nothing between
+-- the row and the client takes it apart and puts it together again. What is the same in all of them,
+-- or is known to who claims, is not there.
+create type afl.claimed as (
+    at timestamptz, ended_deadlines json, replies json,
+    id text, tenant text, run text, kind text, name text, list text, lane text, hold boolean,
+    parent_call text, depth integer, priority integer, run_at timestamptz, wake text,
+    fence bigint, committed_fence bigint, commits integer, max_failures integer,
+    retry_delay interval, retry_backoff double precision, retry_max_delay interval,
+    retry_jitter boolean, crashes integer, max_crashes integer, failures integer,
+    deadline timestamptz, stop_requested boolean, input text, error text, idem text, trace text,
+    seq integer, redrives text, created_at timestamptz, caller text
+);
+
+-- The same of a task, and the answers that it has not taken.
+create function afl.claimed_v1(t afl.task, replies json) returns setof afl.claimed
+language sql stable as $$
+    select null::timestamptz, null::json, replies,
+        t.id::text, t.tenant, t.run, t.kind, t.name, t.list, t.lane, t.hold,
+        t.parent_call::text, t.depth, t.priority, t.run_at, t.wake, t.fence,
+        t.committed_fence, t.commits, t.max_failures, t.retry_delay, t.retry_backoff,
+        t.retry_max_delay, t.retry_jitter, t.crashes, t.max_crashes, t.failures,
+        t.deadline, t.stop_requested, t.input::text, t.error::text, t.idem, t.trace,
+        t.seq, t.redrives::text, t.created_at, t.caller::text
+$$;
+
+-- Closes tasks that nobody waits for; answers with their deadlines, if one of them has one.
+--
+-- What is closed here has no caller and no lane, and this is its first commit, so it has called
+-- nobody. The fences are in the order of the tasks' ids. AF000: one is not like that (any more), or
+-- not held; nothing was done.
+create function afl.end_v1(
+    p_fences bigint[], p_outcomes text[], p_results json[], p_errors json[], p_events json[],
+    p_now timestamptz
+) returns json language plpgsql as $$
+declare
+    v_count int;
+    v_deadlines json;
+begin
+    with closed as (
+        update afl.task k set
+            state = 'closed', outcome = x.outcome, result = x.result, error = x.error,
+            closed_at = p_now, fence = null, worker = null, claim_token = null, crashes = 0,
+            committed_fence = x.fence, commits = 1
+        from (
+            select x.*, o.ctid as place
+            from unnest(p_fences, p_outcomes, p_results, p_errors, p_events)
+                as x(fence, outcome, result, error, event)
+            cross join lateral (
+                select o.ctid from afl.task o where o.fence = x.fence limit 1
+            ) as o
+        ) as x
+        where k.ctid = x.place
+          and case when k.fence = x.fence then
+              k.committed_fence is null and k.parent_call is null and k.lane is null
+              and not k.stop_requested end
+        returning k.id, k.run, k.deadline, x.event
+    ), events as (
+        insert into afl.outbox (topic, task, run, body, created_at)
+        select 'closed', c.id, c.run, c.event, p_now from closed c
+    )
+    select count(*), case when count(c.deadline) > 0 then json_agg(c.deadline) end
+    into v_count, v_deadlines from closed c;
+    if v_count <> cardinality(p_fences) then
+        raise exception using errcode = 'AF000', message = 'not a plain end';
+    end if;
+    return v_deadlines;
+end $$;
+
+-- Closes tasks as above, and takes ready ones. The first row is about the former, the others, in no
+-- order, are claims.
+create function afl.finish_v1(
+    p_fences bigint[], p_outcomes text[], p_results json[], p_errors json[], p_events json[],
+    p_worker text, p_names text[], p_lists text[], p_n int, p_token text
+) returns setof afl.claimed
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_list text := p_lists[1];
+    v_short text := split_part(p_names[1], '.', -1);
+    v_first record;
+    v_row afl.claimed;
+    v_missing int := p_n;
+    v_taken int;
+begin
+    v_row.at := v_now;
+    v_row.ended_deadlines :=
+        afl.end_v1(p_fences, p_outcomes, p_results, p_errors, p_events, v_now);
+    return next v_row;
+    if p_n > 0 and p_token is null and cardinality(p_names) = 1 and cardinality(p_lists) = 1 then
+        -- most often the first level has enough
+        select l.* into v_first
+        from afl.worker w
+        cross join lateral afl.level_below_v1(v_list, v_short, 2147483648, v_now) as l
+        where w.id = p_worker and w.expires_at > v_now and w.state in ('startup', 'running');
+        if v_first.run_at is not null and not v_first.due then
+            return query
+                update afl.task k set
+                    state = 'running', fence = x.fence, last_fence = x.fence, worker = p_worker,
+                    claim_token = null, reason_code = null, reason_since = null,
+                    reason_until = null, reason_by = null
+                from (
+                    select o.ctid as place, nextval('afl.fence') as fence from (
+                        select o.ctid from afl.task o
+                        where o.state = 'ready' and o.list = v_list and o.short_name = v_short
+                          and o.priority = v_first.priority
+                          and (o.run_at, o.id) >= (v_first.run_at, v_first.id)
+                          and o.run_at <= v_now
+                          and (o.short_name = p_names[1] or o.name = p_names[1])
+                        order by o.run_at, o.id limit p_n
+                        for update of o skip locked
+                    ) as o
+                ) as x
+                -- what changed while it was found is not there, and is looked for again below
+                where k.ctid = x.place
+                returning null::timestamptz, null::json,
+                    case when k.committed_fence is not null then afl.untaken_v1(k.id) end,
+                    k.id::text, k.tenant, k.run, k.kind, k.name, k.list, k.lane, k.hold,
+                    k.parent_call::text, k.depth, k.priority, k.run_at, k.wake, k.fence,
+                    k.committed_fence, k.commits, k.max_failures, k.retry_delay, k.retry_backoff,
+                    k.retry_max_delay, k.retry_jitter, k.crashes, k.max_crashes, k.failures,
+                    k.deadline, k.stop_requested, k.input::text, k.error::text, k.idem, k.trace,
+                    k.seq, k.redrives::text, k.created_at, k.caller::text;
+            get diagnostics v_taken = row_count;
+            v_missing := p_n - v_taken;
+        end if;
+    end if;
+    if v_missing > 0 then
+        return query
+            select c.* from afl.take_v1(p_worker, p_names, p_lists, v_missing, p_token, true) as r
+            cross join lateral afl.claimed_v1(r.t, r.replies) as c;
+    end if;
+end $$;
+
+-- The same for one task, and one to take by one name from one list: all of it is one statement. The
+-- first row is about what was closed, and about what was taken too, unless that had to be looked for
+-- again, as above.
+create function afl.finish_one_v1(
+    p_fence bigint, p_outcome text, p_result json, p_error json, p_event json,
+    p_worker text, p_name text, p_short text, p_list text, p_token text
+) returns setof afl.claimed
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    v_now timestamptz := afl.now();
+    v_deadline timestamptz;
+    v_row afl.claimed;
+begin
+    if p_token is not null and exists (
+        select from afl.task k where k.worker = p_worker and k.state = 'running'
+          and k.claim_token = p_token and k.fence <> p_fence)
+    then
+        raise exception using errcode = 'AF000', message = 'taken before';
+    end if;
+    return query
+        with ended as (
+            update afl.task k set
+                state = 'closed', outcome = p_outcome, result = p_result, error = p_error,
+                closed_at = v_now, fence = null, worker = null, claim_token = null, crashes = 0,
+                committed_fence = k.fence, commits = 1
+            where k.fence = p_fence and k.committed_fence is null and k.parent_call is null
+              and k.lane is null and not k.stop_requested
+            returning k.id, k.run, k.deadline
+        ), event as (
+            insert into afl.outbox (topic, task, run, body, created_at)
+            select 'closed', e.id, e.run, p_event, v_now from ended e
+        )
+        update afl.task k set
+            state = 'running', fence = nextval('afl.fence'), last_fence = currval('afl.fence'),
+            worker = p_worker, claim_token = p_token, reason_code = null, reason_since = null,
+            reason_until = null, reason_by = null
+        from ended e
+        where k.id = (
+            select x.id from afl.claim_level l
+            left join lateral (
+                select o.run_at, o.id, o.noted_at from afl.claim_floor o
+                where o.list = l.list and o.short_name = l.short_name
+                  and o.priority = l.priority
+                order by o.number desc limit 1
+            ) as f on f.noted_at <= v_now
+                and coalesce(current_setting('afl.test_clock', true), '') = ''
+            cross join lateral (
+                select o.id from afl.task o
+                where o.state = 'ready' and o.list = l.list and o.short_name = l.short_name
+                  and o.priority = l.priority and o.run_at <= v_now
+                  and (o.run_at, o.id) >= (
+                      coalesce(f.run_at, '-infinity'),
+                      coalesce(f.id, '00000000-0000-0000-0000-000000000000'))
+                  and (o.short_name = p_name or o.name = p_name)
+                order by o.run_at, o.id limit 1
+                for update of o skip locked
+            ) as x
+            where l.list = p_list and l.short_name = p_short
+              and (select true from afl.worker w where w.id = p_worker
+                   and w.expires_at > v_now and w.state in ('startup', 'running'))
+            order by l.priority desc limit 1)
+        returning v_now, case when e.deadline is not null then json_build_array(e.deadline) end,
+            case when k.committed_fence is not null then afl.untaken_v1(k.id) end,
+            k.id::text, k.tenant, k.run, k.kind, k.name, k.list, k.lane, k.hold,
+            k.parent_call::text, k.depth, k.priority, k.run_at, k.wake, k.fence,
+            k.committed_fence, k.commits, k.max_failures, k.retry_delay, k.retry_backoff,
+            k.retry_max_delay, k.retry_jitter, k.crashes, k.max_crashes, k.failures,
+            k.deadline, k.stop_requested, k.input::text, k.error::text, k.idem, k.trace,
+            k.seq, k.redrives::text, k.created_at, k.caller::text;
+    if found then
+        -- who gets what it wants looks after the floors only now and then, or if that took long
+        if currval('afl.fence') % 16 = 0 or clock_timestamp() - v_now > interval '1 ms' then
+            if clock_timestamp() - v_now > interval '1 ms'
+                or afl.floor_is_due_v1(p_list, p_short, v_now)
+            then
+                perform afl.tend_levels_v1(array[p_list], array[p_short], v_now);
+            end if;
+        end if;
+        return;
+    end if;
+    select k.deadline into v_deadline from afl.task k
+    where k.committed_fence = p_fence and k.xmin = pg_current_xact_id()::xid;
+    if not found then
+        raise exception using errcode = 'AF000', message = 'not a plain end';
+    end if;
+    v_row.at := v_now;
+    v_row.ended_deadlines := json_build_array(v_deadline);
+    return next v_row;
+    if clock_timestamp() - v_now > interval '1 ms'
+        or afl.floor_is_due_v1(p_list, p_short, v_now)
+    then
+        return query
+            select c.* from afl.take_v1(
+                p_worker, array[p_name], array[p_list], 1, p_token, false) as r
+            cross join lateral afl.claimed_v1(r.t, r.replies) as c;
+    end if;
+end $$;
+
 -- Takes ready tasks, for a worker that has to be alive.
 create function afl.claim_v1(p_worker text, p_names text[], p_lists text[], p_n int, p_token text)
 returns table (t afl.task, replies json)
@@ -421,8 +607,8 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 set enable_hashjoin = off set enable_mergejoin = off set enable_material = off set jit = off as $$
 begin
-    return query select k.t, k.replies from afl.finish_v1(
-        null, null, null, null, null, p_worker, p_names, p_lists, p_n, p_token, true) as k;
+    return query select k.t, k.replies
+                 from afl.take_v1(p_worker, p_names, p_lists, p_n, p_token, true) as k;
     -- who has taken something without a token is alive
     if (p_token is not null or not found) and not afl.is_live_v1(p_worker, afl.now()) then
         raise exception using errcode = 'AF005',

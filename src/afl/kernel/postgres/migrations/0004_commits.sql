@@ -494,8 +494,7 @@ begin
                      from afl.held_by_token_v1(p_worker, p_token) as k;
     elsif p_claim and v_free > 0 then
         return query select 0, null::boolean, true, null::json, k.t, k.replies
-                     from afl.finish_v1(null, null, null, null, null, p_worker, p_names, p_lists,
-                                        v_free, p_token, false) as k;
+                     from afl.take_v1(p_worker, p_names, p_lists, v_free, p_token, false) as k;
     end if;
 end $$;
 
@@ -537,13 +536,13 @@ begin
         returning 1
     ), born as (
         insert into afl.task (
-            id, tenant, run, kind, name, list, hold, parent_call, caller, depth, state, priority,
-            run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
+            id, tenant, run, kind, name, short_name, list, hold, parent_call, caller, depth, state,
+            priority, run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
             retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input,
             reason_code, reason_since, reason_until, trace, created_at)
         select
-            s.id, p_tenants[s.shape], s.run, p_kinds[s.shape], p_names[s.shape], p_lists[s.shape],
-            p_holds[s.shape], s.call, s.caller, s.depth + 1,
+            s.id, p_tenants[s.shape], s.run, p_kinds[s.shape], p_names[s.shape],
+            split_part(p_names[s.shape], '.', -1), p_lists[s.shape], p_holds[s.shape], s.call, s.caller, s.depth + 1,
             case when s.fence is null then 'ready' else 'running' end, p_priorities[s.shape],
             s.due, p_wakes[s.shape], s.fence, s.fence,
             case when s.fence is not null then p_worker end,
@@ -745,7 +744,7 @@ begin
     if p_claim and p_n > p_eager then
         return query select v_now, null::timestamptz[], null::timestamptz[], null::json,
                             null::bigint[], null::timestamptz[], k.t, k.replies
-                     from afl.finish_v1(null, null, null, null, null, p_worker, p_names, p_lists,
-                                        p_n - p_eager, p_token, false) as k;
+                     from afl.take_v1(p_worker, p_names, p_lists, p_n - p_eager, p_token, false)
+                         as k;
     end if;
 end $$;

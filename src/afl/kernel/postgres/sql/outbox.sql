@@ -1,3 +1,8 @@
+-- name: announce
+-- Adds an entry of a caller's own.
+insert into afl.outbox (topic, task, run, body, created_at)
+values (%(topic)s::text, %(task)s::uuid, %(run)s::text, %(body)s::json, afl.now())
+
 -- name: number_outbox
 -- Gives numbers to entries that nobody has read, one reader at a time.
 with turn as materialized (select pg_advisory_xact_lock(hashtextextended('afl outbox', 0)))

@@ -1,7 +1,9 @@
 -- name: find_lost_workers
--- Workers that did not renew in time.
+-- Workers that did not renew in time. While this server was away nobody could: after it has started,
+-- each has its lease again.
 select w.id from afl.worker w
 where w.expires_at <= afl.now() and w.state in ('startup', 'running')
+  and afl.now() >= afl.up_since() + w.lease
 order by w.expires_at, w.id limit %(limit)s
 
 -- name: expire_worker
@@ -11,7 +13,7 @@ select afl.expire_worker_v1(%(worker)s::text)
 -- name: find_lost_tasks
 -- What workers hold that did not renew in time.
 select {task} from afl.worker w join afl.task t on t.worker = w.id and t.state = 'running'
-where w.expires_at <= afl.now()
+where w.expires_at <= afl.now() and afl.now() >= afl.up_since() + w.lease
 order by w.expires_at, w.id, t.id limit %(limit)s
 
 -- name: recover_task

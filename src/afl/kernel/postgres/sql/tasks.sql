@@ -8,19 +8,34 @@ from afl.enqueue_v1(
 -- name: enqueue_plain
 -- Makes tasks that differ in nothing but their input, and have no lane and no idem.
 insert into afl.task (
-    id, tenant, run, kind, name, list, hold, depth, state, priority, run_at, wake, max_failures,
-    retry_delay, retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input,
-    reason_code, reason_since, reason_until, trace, created_at)
-select x.id, %(tenant)s::text, coalesce(%(run)s::text, x.id::text), %(kind)s::text, %(name)s::text,
-       %(list)s::text, %(hold)s::boolean, 0, 'ready', %(priority)s::int, n.now + d.delay,
-       %(wake)s::text, %(max_failures)s::int, %(retry_delay)s::interval,
-       %(retry_backoff)s::double precision, %(retry_max_delay)s::interval,
-       %(retry_jitter)s::boolean, %(max_crashes)s::int, n.now + %(timeout)s::interval, x.input,
-       case when d.delay > '0' then 'delayed' else 'claimable' end, n.now,
-       case when d.delay > '0' then n.now + d.delay end, %(trace)s::text, n.now
+    id, tenant, run, kind, name, short_name, list, hold, depth, state, priority, run_at, wake,
+    max_failures, retry_delay, retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline,
+    input, reason_code, reason_since, reason_until, trace, created_at)
+select x.id, %(tenant)s::text, coalesce(%(run)s::text, x.id::text), %(kind)s::text,
+       %(name)s::text, split_part(%(name)s::text, '.', -1), %(list)s::text, %(hold)s::boolean, 0,
+       'ready', %(priority)s::int, n.now + %(delay)s::interval, %(wake)s::text,
+       %(max_failures)s::int, %(retry_delay)s::interval, %(retry_backoff)s::double precision,
+       %(retry_max_delay)s::interval, %(retry_jitter)s::boolean, %(max_crashes)s::int,
+       n.now + %(timeout)s::interval, x.input, %(reason)s::text, n.now,
+       n.now + %(until)s::interval, %(trace)s::text, n.now
 from (select afl.now() as now) as n
-cross join (select %(delay)s::interval as delay) as d
 cross join unnest(%(ids)s::uuid[], %(inputs)s::json[]) as x(id, input)
+returning created_at
+
+-- name: enqueue_one
+-- The same for one task.
+insert into afl.task (
+    id, tenant, run, kind, name, short_name, list, hold, depth, state, priority, run_at, wake,
+    max_failures, retry_delay, retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline,
+    input, reason_code, reason_since, reason_until, trace, created_at)
+select %(id)s::uuid, %(tenant)s::text, coalesce(%(run)s::text, %(id)s::text), %(kind)s::text,
+       %(name)s::text, split_part(%(name)s::text, '.', -1), %(list)s::text, %(hold)s::boolean, 0,
+       'ready', %(priority)s::int, n.now + %(delay)s::interval, %(wake)s::text,
+       %(max_failures)s::int, %(retry_delay)s::interval, %(retry_backoff)s::double precision,
+       %(retry_max_delay)s::interval, %(retry_jitter)s::boolean, %(max_crashes)s::int,
+       n.now + %(timeout)s::interval, %(input)s::json, %(reason)s::text, n.now,
+       n.now + %(until)s::interval, %(trace)s::text, n.now
+from (select afl.now() as now) as n
 returning created_at
 
 -- name: register_levels
@@ -33,11 +48,16 @@ on conflict do nothing
 
 -- name: finish
 -- Closes tasks that nobody waits for, and takes what is ready.
-select r.closed_at, r.deadlines, r.replies, {task}
-from afl.finish_v1(
+select t.* from afl.finish_v1(
     %(fences)s::bigint[], %(outcomes)s::text[], %(results)s::json[], %(errors)s::json[],
     %(events)s::json[], %(worker)s::text, %(names)s::text[], %(lists)s::text[], %(n)s::int,
-    %(token)s::text, true) as r, lateral (select (r.t).*) as t
+    %(token)s::text) as t
+
+-- name: finish_one
+-- Closes a task that nobody waits for, and takes one that is ready.
+select t.* from afl.finish_one_v1(
+    %(fence)s::bigint, %(outcome)s::text, %(result)s::json, %(error)s::json, %(event)s::json,
+    %(worker)s::text, %(name)s::text, %(short)s::text, %(list)s::text, %(token)s::text) as t
 
 -- name: claim
 -- Takes ready tasks, each with the answers that it has not taken.
