@@ -31,6 +31,8 @@ def compiled(call: str) -> Compilation:
         ('afl.time.Until(time = "2027-01-31T09:00:00+01:00")', "afl.time.Until"),
         ('afl.event.Wait(name = "paid")', "afl.event.Wait"),
         ('afl.event.Wait(name = "paid", key = "42", timeout = 2d)', "afl.event.Wait"),
+        ('afl.mail.Send(to = "clerk", payload = #{n: 1})', "afl.mail.Send"),
+        ('afl.mail.Ask(to = "clerk:2", payload = "what?", timeout = 2d)', "afl.mail.Ask"),
     ],
 )
 def test_a_program_holds_the_built_in_facets_that_it_calls(call: str, facet: str) -> None:
@@ -39,6 +41,19 @@ def test_a_program_holds_the_built_in_facets_that_it_calls(call: str, facet: str
     assert compilation.program is not None
     names = {each.name for each in compilation.program.facets}
     assert names == {"t.Tell", "t.W", facet}
+
+
+def test_a_program_holds_those_that_are_tools_and_what_they_are_for() -> None:
+    text = """
+namespace t {
+  event facet Think(q: String) => (a: String)
+    prompt { template "{q}" tools [afl.mail.Ask] }
+}
+"""
+    program = compile_sources([("t.afl", text)]).program
+    assert program is not None
+    assert {each.name for each in program.facets} == {"t.Think", "afl.mail.Ask"}
+    assert program.docs["afl.mail.Ask"].startswith("Ask an agent by a message")
 
 
 def test_a_program_that_calls_none_holds_none() -> None:
@@ -55,6 +70,8 @@ def test_a_program_that_calls_none_holds_none() -> None:
         ("afl.time.Sleep(duration = 3)", "AFL2004"),
         ('afl.event.Wait(name = "paid", timeout = "2d")', "AFL2004"),
         ("afl.time.Slep(duration = 1s)", "AFL1005"),
+        ('afl.mail.Send(to = "clerk")', "AFL2002"),
+        ('afl.mail.Ask(to = 7, payload = "x")', "AFL2004"),
     ],
 )
 def test_their_arguments_are_checked(call: str, code: str) -> None:

@@ -19,6 +19,7 @@ POLICIES = {
     "Priority(level = 9)": {"event", "workflow"},
     "Concurrency(max = 2)": {"event", "workflow"},
     "RateLimit(max = 2, per = 1s)": {"event"},
+    'Breaker(service = "bank", slow = 5s)': {"event"},
     "Budget(usd = 0.5)": {"event", "workflow", "facet"},
     "Cache(ttl = 1h)": {"event"},
     "Effect(kind = pure)": {"event"},
@@ -60,6 +61,24 @@ def test_where_a_policy_may_be_given_to_a_call(policy: str, kind: str) -> None:
 
 
 POLICY_ROWS: list[Row] = [
+    (
+        "a breaker before a person",
+        'event facet F() with Human(group = "ops") with Breaker()',
+        ["AFL4001"],
+    ),
+    (
+        "a breaker before a model",
+        'event facet F() => (a: String) with Breaker() prompt { template "x" }',
+        ["AFL4001"],
+    ),
+    (
+        "a breaker before a model, at a call",
+        'event facet F() => (a: String) prompt { template "x" }\n'
+        "workflow W() => (a: String) andThen { f = F() with Breaker() yield W(a = f.a) }",
+        ["AFL4001"],
+    ),
+    ("a breaker that is open for ever", "event facet F() with Breaker(cooldown = 2h)", ["AFL4006"]),
+    ("a breaker before a script", "event facet F() with Breaker() script { pass }", []),
     (
         "one policy twice",
         "event facet F() with Retry(max_attempts = 2) with Retry(delay = 5s)",
@@ -559,6 +578,20 @@ SCHEDULES: list[Row] = [
     ("by cron", f'{_W}schedule s = W(n = 2) cron "0 2 * * *" zone "Europe/Berlin"', []),
     ("by interval", f"{_W}schedule s = W() every 15m", []),
     ("too often", f"{_W}schedule s = W() every 999ms", ["AFL4006"]),
+    ("once", f'{_W}schedule s = W() at "2027-01-31T09:00" zone "Europe/Berlin"', []),
+    (
+        "with all that it can have",
+        f'{_W}schedule s = W() every 1h zone "UTC" start "2027-01-31" end "2028-01-31T09:00:00Z" '
+        "jitter 5m overlap queue catch_up all",
+        [],
+    ),
+    ("at no time", f'{_W}schedule s = W() at "noon"', ["AFL4029"]),
+    ("with a start that is none", f'{_W}schedule s = W() every 1h start "x"', ["AFL4029"]),
+    ("with an end that is none", f'{_W}schedule s = W() every 1h end ""', ["AFL4029"]),
+    ("with an unknown overlap", f"{_W}schedule s = W() every 1h overlap drop", ["AFL4030"]),
+    ("with an unknown catch-up", f"{_W}schedule s = W() every 1h catch_up lots", ["AFL4030"]),
+    ("on a day that never comes", f'{_W}schedule s = W() cron "0 0 30 2 *"', ["AFL4021"]),
+    ("twice", f"{_W}schedule s = W() every 1h schedule s = W() every 2h", ["AFL1004"]),
     ("of an event facet", "event facet E()\nschedule s = E() every 1h", ["AFL4023"]),
     ("of a schema", "schema S { n: Int = 1 }\nschedule s = S() every 1h", ["AFL4023"]),
     ("of nothing", "schedule s = E() every 1h", ["AFL1005"]),

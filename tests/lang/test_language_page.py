@@ -11,6 +11,7 @@ from tests.architecture.repository import ROOT
 REFERENCE = ROOT / "docs" / "reference"
 PAGE = (REFERENCE / "language.md").read_text(encoding="utf-8")
 POLICIES = (REFERENCE / "policies.md").read_text(encoding="utf-8")
+PIPELINES = (REFERENCE / "pipelines.md").read_text(encoding="utf-8")
 
 
 def _codes(text: str) -> set[str]:
@@ -27,7 +28,7 @@ def _sections() -> dict[str, str]:
 
 
 def test_every_diagnostic_has_its_place_in_the_reference() -> None:
-    assert _codes(PAGE) | _codes(POLICIES) == set(CODES)
+    assert _codes(PAGE) | _codes(POLICIES) | _codes(PIPELINES) == set(CODES)
 
 
 def test_every_section_has_an_example_and_its_diagnostics() -> None:

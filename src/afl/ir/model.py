@@ -333,9 +333,17 @@ class Enum:
     members: tuple[str, ...]
 
 
+Overlap = OneOf["allow", "skip", "queue", "cancel"]
+CatchUp = OneOf["none", "last", "all"]
+#: What a schedule does while a run of it goes on, and about times that nobody was there for.
+DEFAULT_OVERLAP: Overlap = "skip"
+DEFAULT_CATCH_UP: CatchUp = "last"
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Exactly one of `cron` and `every_ms` is set."""
+    """Exactly one of `cron`, `every_ms` and `at` is set. Times are in ISO 8601; those without an
+    offset are of the zone."""
 
     name: str
     workflow: str
@@ -343,6 +351,15 @@ class Schedule:
     cron: str | None
     every_ms: int | None
     zone: str
+    #: the one time at which it starts its workflow
+    at: str | None = None
+    #: it starts nothing before this time, and intervals are counted from it
+    start: str | None = None
+    #: it starts nothing after this time
+    end: str | None = None
+    jitter_ms: int | None = None
+    overlap: Overlap = DEFAULT_OVERLAP
+    catch_up: CatchUp = DEFAULT_CATCH_UP
 
 
 @dataclass(frozen=True, slots=True)

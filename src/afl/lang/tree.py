@@ -397,7 +397,8 @@ class ImplicitDecl(Node):
 
 @dataclass(slots=True)
 class ScheduleDecl(Node):
-    """`schedule name = Call(...) cron "..." zone "..."` or `every 15m`."""
+    """`schedule name = Call(...) cron "..." zone "..."`, or `every 15m`, or `at "..."`, and then
+    `start "..." end "..." jitter 5m overlap skip catch_up last`, each or none."""
 
     doc: Doc | None
     name: Name
@@ -405,6 +406,12 @@ class ScheduleDecl(Node):
     cron: StringLit | None
     every: DurationLit | None
     zone: StringLit | None
+    at: StringLit | None = None
+    since: StringLit | None = None
+    until: StringLit | None = None
+    jitter: DurationLit | None = None
+    overlap: Name | None = None
+    catch_up: Name | None = None
 
 
 @dataclass(slots=True)

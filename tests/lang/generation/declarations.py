@@ -6,7 +6,7 @@ from random import Random
 
 from tests.lang.generation.bodies import Bodies, Place
 from tests.lang.generation.expressions import Expressions
-from tests.lang.generation.policies import HUMAN, event_policies, flow_policies
+from tests.lang.generation.policies import BREAKER, HUMAN, event_policies, flow_policies
 from tests.lang.generation.world import (
     JSON,
     STRING,
@@ -82,9 +82,22 @@ class Declarations:
             f'cron "{rng.choice(_CRONS)}"'
             if rng.random() < 0.5
             else f"every {rng.choice(('15m', '1h30m'))}"
+            if rng.random() < 0.7
+            else 'at "2026-05-01T09:00+02:00"'
         )
         zone = f' zone "{rng.choice(_ZONES)}"' if rng.random() < 0.5 else ""
-        return f"schedule {self.world.fresh()} = {call} {when}{zone}"
+        more = "".join(
+            f" {clause}"
+            for clause in (
+                'start "2026-01-01"',
+                'end "2027-01-01T09:00"',
+                "jitter 5m",
+                f"overlap {rng.choice(('skip', 'allow', 'queue', 'cancel'))}",
+                f"catch_up {rng.choice(('none', 'last', 'all'))}",
+            )
+            if rng.random() < 0.2
+        )
+        return f"schedule {self.world.fresh()} = {call} {when}{zone}{more}"
 
     def _facet(self, unit: Unit) -> str:
         rng = self.rng
@@ -160,6 +173,8 @@ class Declarations:
             parts.append(Bodies(self.world, unit, self.expressions).script(code))
         elif roll < 0.5:
             parts.append(f"with {rng.choice(HUMAN)}")
+        elif roll < 0.6:
+            parts.append(f"with {rng.choice(BREAKER)}")
         return "".join(f"\n  {part}" for part in parts)
 
     def _prompt(self, unit: Unit, facet: Facet) -> str:

@@ -8,6 +8,8 @@ from tests.lang.generation.world import Facet
 
 #: a person serves the event facet, so nothing else may
 HUMAN = ('Human(group = "legal")', 'Human(group = "team-a", deadline = 3d)')
+#: for what handlers serve
+BREAKER = ("Breaker()", 'Breaker(service = "crm", failures = 3, cooldown = 30s)')
 _RETRY = (
     "Retry()",
     "Retry(max_attempts = 5, delay = 2s, backoff = 1.5)",

@@ -27,6 +27,7 @@ _KINDS: dict[str, frozenset[str]] = {
     "Priority": _WORK,
     "Concurrency": _WORK,
     "RateLimit": _EVENT,
+    "Breaker": _EVENT,
     "Budget": _ALL,
     "Cache": _EVENT,
     "Effect": _EVENT,
@@ -53,6 +54,11 @@ _RANGES: dict[tuple[str, str], tuple[float, float | None]] = {
     ("Concurrency", "max"): (1, None),
     ("RateLimit", "max"): (1, None),
     ("RateLimit", "per"): (1, None),
+    ("Breaker", "failures"): (1, 100),
+    ("Breaker", "window"): (1000, 86_400_000),
+    ("Breaker", "cooldown"): (1000, 3_600_000),
+    ("Breaker", "probes"): (1, 20),
+    ("Breaker", "slow"): (1, None),
     ("Budget", "usd"): (0, None),
     ("Budget", "tokens"): (1, None),
     ("Cache", "ttl"): (1, None),
@@ -151,7 +157,9 @@ def check_values(
         low, high = bounds
         if value < low or (high is not None and value > high):
             unit = "ms" if bare(policy.params[name].type) == DURATION else ""
-            wanted = f"at least {low:g}{unit}" if high is None else f"{low:g} to {high:g}"
+            wanted = f"at least {low:g}{unit}"
+            if high is not None:
+                wanted = f"{low:.0f}{unit} to {high:.0f}{unit}"
             context.reporter.report(
                 "AFL4006",
                 context.span(places[name]),
@@ -241,6 +249,7 @@ def check_clashes(context: Context, facet: FacetSymbol, policies: Mapping[str, t
     if facet.kind != "event":
         return
     _check_against_effect(context, facet, policies)
+    _check_server(context, facet, policies, is_human="Human" in policies)
     served = [
         word
         for word, present in (
@@ -286,12 +295,32 @@ def _check_against_effect(
         )
 
 
+def _check_server(
+    context: Context, facet: FacetSymbol, policies: Mapping[str, tree.Mixin], *, is_human: bool
+) -> None:
+    """A breaker stands before handlers. People need none, and models have one by themselves."""
+    breaker = policies.get("Breaker")
+    if breaker is not None and (is_human or facet.node.prompt is not None):
+        server = "a person" if is_human else "a model"
+        context.reporter.report(
+            "AFL4001",
+            context.span(breaker.call.target),
+            "`Breaker` is a policy for event facets that handlers serve",
+            f"`{facet.name}` is served by {server}",
+            suggestions=[]
+            if is_human
+            else [advise("leave it out: every provider of models has one")],
+        )
+
+
 def check_call_clashes(
     context: Context, callee: FacetSymbol, policies: Mapping[str, tree.Mixin]
 ) -> None:
     """The same for policies given at a call."""
     if callee.kind == "event":
         _check_against_effect(context, callee, policies)
+        named = {mixin.call.target.text.rpartition(".")[2] for mixin in callee.node.mixins}
+        _check_server(context, callee, policies, is_human="Human" in named)
 
 
 def _tries_again(retry: tree.Mixin) -> bool:

@@ -45,6 +45,16 @@ namespace afl {
   /** How many may start in a stretch of time, for all or for each key. */
   facet RateLimit(max: Int, per: Duration, key: String = "")
 
+  /** Leave alone for a while what fails again and again. */
+  facet Breaker(
+    service: String = "",
+    failures: Int = 5,
+    window: Duration = 5m,
+    cooldown: Duration = 1m,
+    probes: Int = 3,
+    slow: Duration? = null,
+  )
+
   /** What the work may spend. */
   facet Budget(usd: Double? = null, tokens: Long? = null)
 
@@ -79,6 +89,155 @@ namespace afl.event {
     key: String = "",
     timeout: Duration? = null,
   ) => (payload: Json)
+}
+
+namespace afl.mail {
+  /**
+   * Put a message into the mailbox of an agent. It is sent once, however often that is tried.
+   * @param to whose mailbox: `type` or `type:instance`
+   * @param payload what it says: an object, or a text
+   * @param message_type `event`, `request` or `response`
+   * @param priority `low`, `normal` or `high`
+   * @param correlation_id the id of the message that a response answers
+   * @param reply_to where the response to a request is wanted
+   * @param delay how long nobody receives it
+   * @param ttl after how long it is a dead letter if nobody has received it
+   * @return message_id the id of the message
+   */
+  event facet Send(
+    to: String,
+    payload: Json,
+    message_type: String = "event",
+    priority: String = "normal",
+    correlation_id: String? = null,
+    reply_to: String? = null,
+    delay: Duration? = null,
+    ttl: Duration? = null,
+  ) => (message_id: String)
+    with Retry(max_attempts = 10, max_delay = 1m, on = ["MailUnavailable"])
+
+  /**
+   * Ask an agent by a message, and wait for its answer. No worker is held meanwhile.
+   * @param to whose mailbox: `type` or `type:instance`
+   * @param payload what is asked: an object, or a text
+   * @param timeout how long to wait
+   * @param priority `low`, `normal` or `high`
+   * @return payload what the answer says
+   * @return sender who has answered
+   * @return message_id the id of the question
+   */
+  event facet Ask(
+    to: String,
+    payload: Json,
+    timeout: Duration? = null,
+    priority: String = "normal",
+  ) => (payload: Json, sender: String, message_id: String)
+    with Retry(max_attempts = 10, max_delay = 1m, on = ["MailUnavailable"])
+}
+
+namespace afl.exec {
+  /** What a command may use of the machine; what is null has no limit of its own. */
+  schema Limits {
+    cpu: Duration? = null,
+    memory: Long? = null,
+    file_size: Long? = null,
+    open_files: Int? = null,
+    processes: Int? = null,
+  }
+
+  /** A file that a command has made, kept by the hash of its content. */
+  schema Artifact { path: String, sha256: String, size: Long }
+
+  /** Run a program with its arguments. */
+  event facet Command(
+    argv: [String],
+    env: {String: String} = #{},
+    cwd: String? = null,
+    stdin: String? = null,
+    timeout: Duration? = null,
+    ok_codes: [Int] = [0],
+    artifacts: [String] = [],
+    limits: Limits? = null,
+    sandbox: Boolean = false,
+  ) => (
+    exit_code: Int,
+    signal: String?,
+    stdout: String,
+    stderr: String,
+    stdout_cut: Long,
+    stderr_cut: Long,
+    duration: Duration,
+    cpu: Duration,
+    max_rss: Long,
+    artifacts: [Artifact],
+  )
+
+  /** Run a script of the shell `sh`. */
+  event facet Shell(
+    script: String,
+    env: {String: String} = #{},
+    cwd: String? = null,
+    stdin: String? = null,
+    timeout: Duration? = null,
+    ok_codes: [Int] = [0],
+    artifacts: [String] = [],
+    limits: Limits? = null,
+    sandbox: Boolean = false,
+  ) => (
+    exit_code: Int,
+    signal: String?,
+    stdout: String,
+    stderr: String,
+    stdout_cut: Long,
+    stderr_cut: Long,
+    duration: Duration,
+    cpu: Duration,
+    max_rss: Long,
+    artifacts: [Artifact],
+  )
+
+  /** Run a Python file by `uv run`; without one, `args` is the command to run there. */
+  event facet Uv(
+    script: String? = null,
+    args: [String] = [],
+    packages: [String] = [],
+    project: String? = null,
+    env: {String: String} = #{},
+    cwd: String? = null,
+    stdin: String? = null,
+    timeout: Duration? = null,
+    ok_codes: [Int] = [0],
+    artifacts: [String] = [],
+    limits: Limits? = null,
+  ) => (
+    exit_code: Int,
+    signal: String?,
+    stdout: String,
+    stderr: String,
+    stdout_cut: Long,
+    stderr_cut: Long,
+    duration: Duration,
+    cpu: Duration,
+    max_rss: Long,
+    artifacts: [Artifact],
+  )
+
+  /** Run Python code in the sandbox. It finds `inputs`, and sets `result`. */
+  event facet Python(
+    code: String,
+    inputs: Json = null,
+    timeout: Duration = 1m,
+    limits: Limits? = null,
+  ) => (
+    result: Json,
+    stdout: String,
+    stderr: String,
+    stdout_cut: Long,
+    stderr_cut: Long,
+    duration: Duration,
+    cpu: Duration,
+    max_rss: Long,
+  )
 }
 """
 

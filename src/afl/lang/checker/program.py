@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from afl.ir import model as ir
+from afl.ir.types import EnumRef, ListOf, MapOf, OptionalOf, SchemaRef
 from afl.lang import tree
 from afl.lang.checker.bodies import check_facet, compile_params
 from afl.lang.checker.collect import collect, report_unneeded_uses
@@ -40,6 +41,7 @@ def check_files(files: Sequence[tree.File], reporter: Reporter) -> ir.Program:
         report_unneeded_uses(index)
         check_doc_tags(index)
     called = {call.callee for context in contexts.values() for call in context.calls}
+    called |= {tool.name for facet in facets if facet.prompt for tool in facet.prompt.tools}
     unused = {
         facet.qname for facet in index.facets() if facet.unit.builtin and facet.qname not in called
     }
@@ -61,14 +63,38 @@ def _schedules(index: Index, places: list[Place]) -> list[ir.Schedule]:
     return result
 
 
+def _built_in_types(index: Index, facets: list[ir.Facet]) -> set[str]:
+    """The built-in schemas that a program uses."""
+    types = [param.type for facet in facets for param in (*facet.params, *facet.returns)]
+    types += [
+        param.type
+        for symbol in index.symbols.values()
+        if isinstance(symbol, SchemaSymbol) and not symbol.unit.builtin
+        for param in compile_params(symbol.fields)
+    ]
+    found: set[str] = set()
+    while types:
+        match types.pop():
+            case ListOf(of) | MapOf(of) | OptionalOf(of):
+                types.append(of)
+            case SchemaRef(name) | EnumRef(name) if name not in found:
+                symbol = index.symbols.get(name)
+                if symbol is not None and symbol.unit.builtin:
+                    found.add(name)
+                    if isinstance(symbol, SchemaSymbol):
+                        types += [param.type for param in compile_params(symbol.fields)]
+    return found
+
+
 def _program(
     index: Index, facets: list[ir.Facet], schedules: list[ir.Schedule], places: list[Place]
 ) -> ir.Program:
     schemas = []
     enums = []
     docs = {}
+    held = {facet.name for facet in facets} | _built_in_types(index, facets)
     for qname, symbol in sorted(index.symbols.items()):
-        if symbol.unit.builtin:
+        if symbol.unit.builtin and qname not in held:
             continue
         if symbol.node.doc is not None:
             docs[qname] = symbol.node.doc.text

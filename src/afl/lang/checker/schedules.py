@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar, get_args
 
+from afl.base.cron import CRON_FORM, cron_problem
 from afl.ir import model as ir
 from afl.lang import tree
 from afl.lang.checker.calls import Mixed, check_args, check_call
@@ -12,21 +15,11 @@ from afl.lang.checker.lookup import find, find_callable
 from afl.lang.checker.scope import Context, Scope
 from afl.lang.checker.symbols import FacetSymbol, ImplicitSymbol, Index, ScheduleSymbol
 from afl.lang.diagnostics.model import Label
-from afl.lang.diagnostics.reporter import advise
+from afl.lang.diagnostics.reporter import advise, replace
+from afl.lang.diagnostics.suggest import nearest
 
-_CRON_FIELDS = (
-    ("minute", 0, 59, ()),
-    ("hour", 0, 23, ()),
-    ("day of month", 1, 31, ()),
-    (
-        "month",
-        1,
-        12,
-        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
-    ),
-    ("day of week", 0, 7, ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
-)
-_CRON_ITEM = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/([0-9]+))?\Z")
+P = TypeVar("P", bound=str)
+
 _ZONE = re.compile(r"(?:UTC|[A-Z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){1,2})\Z")
 
 
@@ -91,20 +84,57 @@ def check_schedule(context: Context, symbol: ScheduleSymbol) -> ir.Schedule | No
     args = check_call(context, scope, node.call, workflow, Mixed())
     cron = node.cron.value if node.cron is not None else None
     every = node.every.ms if node.every is not None else None
-    zone = node.zone.value if node.zone is not None else "UTC"
-    return ir.Schedule(symbol.qname, workflow.qname, args, cron, every, zone)
+    return ir.Schedule(
+        symbol.qname,
+        workflow.qname,
+        args,
+        cron,
+        every,
+        node.zone.value if node.zone is not None else "UTC",
+        _text(node.at),
+        _text(node.since),
+        _text(node.until),
+        node.jitter.ms if node.jitter is not None else None,
+        _policy(context, node.overlap, get_args(ir.Overlap), ir.DEFAULT_OVERLAP),
+        _policy(context, node.catch_up, get_args(ir.CatchUp), ir.DEFAULT_CATCH_UP),
+    )
+
+
+def _text(given: tree.StringLit | None) -> str | None:
+    return None if given is None else given.value
+
+
+def _policy(context: Context, given: tree.Name | None, words: Sequence[P], default: P) -> P:
+    """The policy that a word names."""
+    if given is None:
+        return default
+    for word in words:
+        if given.text == word:
+            return word
+    guess = nearest(given.text, words)
+    context.reporter.report(
+        "AFL4030",
+        context.span(given),
+        f"there is no policy `{given.text}` here",
+        "unknown",
+        notes=[f"there are {', '.join(f'`{word}`' for word in words)}"],
+        suggestions=[replace(context.span(given), guess, f"did you mean `{guess}`?")]
+        if guess
+        else [],
+    )
+    return default
 
 
 def _check_times(context: Context, node: tree.ScheduleDecl) -> None:
     if node.cron is not None:
-        problem = _cron_problem(node.cron.value)
+        problem = cron_problem(node.cron.value)
         if problem:
             context.reporter.report(
                 "AFL4021",
                 context.span(node.cron),
                 f"this is not a cron expression: {problem}",
                 "malformed",
-                notes=["a cron expression is `minute hour day-of-month month day-of-week`"],
+                notes=[CRON_FORM],
             )
     if node.every is not None and node.every.ms < 1000:
         context.reporter.report(
@@ -113,6 +143,17 @@ def _check_times(context: Context, node: tree.ScheduleDecl) -> None:
             "a schedule runs at most once a second",
             "too often",
         )
+    for moment in (node.at, node.since, node.until):
+        if moment is not None and not _is_time(moment.value):
+            context.reporter.report(
+                "AFL4029",
+                context.span(moment),
+                f"`{moment.value}` is not a time",
+                "malformed",
+                suggestions=[
+                    advise("write it as in `2027-01-31T09:00`, in the zone of the schedule")
+                ],
+            )
     if node.zone is not None and not _ZONE.match(node.zone.value):
         context.reporter.report(
             "AFL4022",
@@ -123,42 +164,9 @@ def _check_times(context: Context, node: tree.ScheduleDecl) -> None:
         )
 
 
-def _cron_problem(text: str) -> str:
-    parts = text.split()
-    if len(parts) != len(_CRON_FIELDS):
-        return f"it has {len(parts)} field{'' if len(parts) == 1 else 's'}, not {len(_CRON_FIELDS)}"
-    for part, (name, low, high, words) in zip(parts, _CRON_FIELDS, strict=True):
-        for item in part.split(","):
-            problem = _cron_item_problem(item, low, high, words)
-            if problem:
-                return f"in the {name}, {problem}"
-    return ""
-
-
-def _cron_item_problem(item: str, low: int, high: int, words: Sequence[str]) -> str:
-    if not item:
-        return "a comma stands alone"
-    found = _CRON_ITEM.match(item)
-    if found is None:
-        return f"`{item}` means nothing"
-    _, start, end, every = found.groups()
-    if every is not None and not 0 < int(every[:6]) <= high:
-        return f"`/{every}` is not a step"
-    values = []
-    for word in (start, end):
-        if word is None:
-            continue
-        value = _cron_value(word, words, low)
-        if value is None or not low <= value <= high:
-            return f"`{word}` is not {low} to {high}"
-        values.append(value)
-    if len(values) == 2 and values[0] > values[1]:
-        return f"`{item}` runs backwards"
-    return ""
-
-
-def _cron_value(word: str, words: Sequence[str], low: int) -> int | None:
-    if word.isascii() and word.isdigit():
-        return int(word[:6])
-    lowered = word.lower()
-    return words.index(lowered) + low if lowered in words else None
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -128,6 +128,21 @@ _ERRORS = {
     "AFL4024": "check facet that does not fit",
     "AFL4027": "event facet with two servers",
     "AFL4028": "schema value with mixins",
+    "AFL4029": "malformed time in a schedule",
+    "AFL4030": "unknown policy of a schedule",
+    # 50xx: pipelines
+    "AFL5001": "text that is not YAML",
+    "AFL5002": "unknown key in a pipeline",
+    "AFL5003": "key given twice in a pipeline",
+    "AFL5004": "missing key in a pipeline",
+    "AFL5005": "value of the wrong kind in a pipeline",
+    "AFL5006": "unknown kind of task",
+    "AFL5007": "dependency on an unknown task",
+    "AFL5008": "tasks that wait for each other",
+    "AFL5010": "name that cannot be used",
+    "AFL5011": "malformed start time",
+    "AFL5012": "pipeline that is too large",
+    "AFL5013": "cron expression that means something else",
 }
 
 _WARNINGS = {
@@ -139,6 +154,7 @@ _WARNINGS = {
     "AFL3010": "code that can never run",
     "AFL3019": "after that adds no order",
     "AFL4025": "tool listed twice",
+    "AFL5009": "dependency given twice",
     "AFL9001": "doc tag that names nothing",
     "AFL9002": "doc comment that documents nothing",
 }

@@ -18,9 +18,10 @@ A page has exactly this form; tests run its examples and compare its message:
     ## Why
     one or more paragraphs
 
-Each block of `afl` is a program of its own, in a file `flow.afl`. Blocks that start with a line
-`// file: NAME` and follow one another are the files of one program; a name that comes again starts
-the next program. Where no example can be shown, a block `text no-test` describes it instead.
+Each block of `afl` is a program of its own, in a file `flow.afl`; one of `yaml` is one in a file
+`pipeline.yaml`. Blocks that start with a line `// file: NAME`, in YAML `# file: NAME`, and follow
+one another are the files of one program; a name that comes again starts the next program. Where no
+example can be shown, a block `text no-test` describes it instead.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 FILE_NAME = "flow.afl"
+#: The languages of examples, and the file that one without a name is.
+FILE_NAMES = {"afl": FILE_NAME, "yaml": "pipeline.yaml"}
 SECTIONS = ("Wrong", "Message", "Right", "Why")
 
 _TITLE = re.compile(r"# (AFL[0-9]{4}): (.+)")
 _FENCE = re.compile(r"```(.*)")
-_FILE = re.compile(r"// file: (\S+)")
+_FILE = re.compile(r"(?://|#) file: (\S+)")
 
 #: The files of one program: name and text of each.
 Program = list[tuple[str, str]]
@@ -124,10 +127,10 @@ def _programs(lines: list[str]) -> list[Program]:
     for block in _blocks(lines):
         if block.info == "text no-test":
             continue
-        if block.info != "afl":
-            raise ValueError(f"an example is a block of `afl`, not of `{block.info}`")
+        if block.info not in FILE_NAMES:
+            raise ValueError(f"an example is a block of `afl` or `yaml`, not of `{block.info}`")
         named = _FILE.match(block.text)
-        name = named[1] if named else FILE_NAME
+        name = named[1] if named else FILE_NAMES[block.info]
         if named and open_names and name not in open_names:
             programs[-1].append((name, block.text))
             open_names.add(name)

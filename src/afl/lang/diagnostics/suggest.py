@@ -42,8 +42,10 @@ def _tolerance(name: str) -> int:
 def _distance(left: str, right: str, bound: int) -> int:
     """Damerau-Levenshtein distance (adjacent swaps count one), cut off at `bound`.
 
-    Only the cells within `bound` of the diagonal are looked at: the others cannot matter.
+    What both start and end with costs nothing, and of the rest only the cells within `bound` of the
+    diagonal are looked at: the others cannot matter.
     """
+    left, right = _without_ends(left, right)
     before: list[int] = []
     previous = [column if column < bound else bound for column in range(len(right) + 1)]
     for row, a in enumerate(left, 1):
@@ -64,3 +66,15 @@ def _distance(left: str, right: str, bound: int) -> int:
             return bound
         before, previous = previous, current
     return min(previous[-1], bound)
+
+
+def _without_ends(left: str, right: str) -> tuple[str, str]:
+    """Two names without what they start and end with in common."""
+    shorter = min(len(left), len(right))
+    start = 0
+    while start < shorter and left[start] == right[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and left[-1 - end] == right[-1 - end]:
+        end += 1
+    return left[start : len(left) - end], right[start : len(right) - end]

@@ -160,8 +160,21 @@ def _write_schedule(out: TokenWriter, schedule: ScheduleDecl) -> None:
     with out.group():
         _write_binding(out, schedule)
         with out.indented():
-            for _ in range(1 if schedule.zone is None else 2):
+            for _ in range(_count_clauses(schedule)):
                 out.line(" ")
                 out.token()
                 out.space()
                 out.token()
+
+
+def _count_clauses(schedule: ScheduleDecl) -> int:
+    """How many words, each with its value, stand behind the call."""
+    more = (
+        schedule.zone,
+        schedule.since,
+        schedule.until,
+        schedule.jitter,
+        schedule.overlap,
+        schedule.catch_up,
+    )
+    return 1 + sum(each is not None for each in more)

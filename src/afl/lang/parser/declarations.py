@@ -21,6 +21,7 @@ from afl.lang.tree import (
     BadType,
     Declaration,
     Doc,
+    DurationLit,
     EnumDecl,
     Expr,
     FacetDecl,
@@ -199,21 +200,41 @@ def _parse_schedule(cursor: Cursor, start: int, doc: Doc | None, name: Name) -> 
     cursor.expect("=", "after the name")
     call = parse_call(cursor)
     schedule = ScheduleDecl(start, 0, doc, name, call, None, None, None)
-    if cursor.at_word("cron"):
-        cursor.take()
+    if _accept_word(cursor, "cron"):
         schedule.cron = _expect_string(cursor, "a cron expression")
-    elif cursor.at_word("every"):
-        cursor.take()
-        if cursor.kinds[cursor.pos] != DURATION:
-            raise cursor.lost("a duration such as `15m`")
-        schedule.every = read_duration(cursor)
+    elif _accept_word(cursor, "every"):
+        schedule.every = _expect_duration(cursor)
+    elif _accept_word(cursor, "at"):
+        schedule.at = _expect_string(cursor, "a time")
     else:
-        raise cursor.lost("`cron` or `every`", "after the call")
-    if cursor.at_word("zone"):
-        cursor.take()
+        raise cursor.lost("`cron`, `every` or `at`", "after the call")
+    if _accept_word(cursor, "zone"):
         schedule.zone = _expect_string(cursor, "a time zone")
+    if _accept_word(cursor, "start"):
+        schedule.since = _expect_string(cursor, "a time")
+    if _accept_word(cursor, "end"):
+        schedule.until = _expect_string(cursor, "a time")
+    if _accept_word(cursor, "jitter"):
+        schedule.jitter = _expect_duration(cursor)
+    if _accept_word(cursor, "overlap"):
+        schedule.overlap = cursor.expect_name("a policy for overlap")
+    if _accept_word(cursor, "catch_up"):
+        schedule.catch_up = cursor.expect_name("a policy for catching up")
     schedule.end = cursor.end()
     return schedule
+
+
+def _accept_word(cursor: Cursor, word: str) -> bool:
+    if not cursor.at_word(word):
+        return False
+    cursor.take()
+    return True
+
+
+def _expect_duration(cursor: Cursor) -> DurationLit:
+    if cursor.kinds[cursor.pos] != DURATION:
+        raise cursor.lost("a duration such as `15m`")
+    return read_duration(cursor)
 
 
 def _expect_string(cursor: Cursor, what: str) -> StringLit:
