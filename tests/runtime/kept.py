@@ -37,7 +37,10 @@ from tests.kernel.postgres.databases import clear, set_clock
 
 HOUR = timedelta(hours=1)
 WORKER = WorkerId("w")
-_TABLES = "program deployment run step step_wait step_log signal signal_wait memo rate rate_slot"
+_TABLES = (
+    "program deployment run step step_wait step_log signal signal_wait memo rate rate_slot "
+    "schedule schedule_firing"
+)
 
 
 class Kept(Protocol):

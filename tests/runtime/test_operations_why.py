@@ -149,8 +149,7 @@ class TestOthersFirst:
         answer = answers(world, world.run("demo.Person"))["0/a"]
         assert answer.code is WhyCode.PERSON
         assert "a person of the group `finance`, until 2030-01-03" in answer.sentence
-        assert "operations.continue_step(" in answer.sentence
-        assert answer.command is None
+        assert answer.command == f"afl inbox answer {answer.detail['task']}"
 
     def test_a_child_run(self, world: World) -> None:
         run = world.run("demo.Child")

@@ -8,11 +8,13 @@ from datetime import timedelta
 import pytest
 
 from afl.kernel.errors import BadRequest
+from afl.kernel.model import CallStatus
 from afl.kernel.port import Transaction
 from afl.runtime.entities import Fork, Run
 from afl.runtime.persistence import LogLine, Needed, Wait
 from afl.runtime.states import RunState
 from afl.runtime.step import StepId, WorkflowId
+from afl.runtime.superseded import Superseded
 from tests.runtime.kept import (
     HOUR,
     Kept,
@@ -249,3 +251,21 @@ def test_a_forgotten_run_has_no_step(kept: Kept) -> None:
     kept.store.forget_runs(timedelta(0))
     assert kept.store.get_step(StepId(f"{run}:0/a")) is None
     assert kept.store.get_steps_by_workflow(run) == []
+
+
+def test_results_that_came_too_late_are_kept_with_their_run(kept: Kept) -> None:
+    run = begin(kept)
+    late = [
+        Superseded(run, "0/a", "w-1", CallStatus.OK, {"n": [1, None, "ä"]}),
+        Superseded(NOBODY, "0/a", "w-1", CallStatus.OK, {}),
+        Superseded(run, "0/b", "w-1", CallStatus.ERROR, {"type": "E", "message": "m"}),
+    ]
+    kept.store.note_superseded(late)
+    found = kept.store.get_superseded(run)
+    assert [replace(each, noted_at=None) for each in found] == [late[0], late[2]]
+    assert all(each.noted_at is not None for each in found)
+    assert kept.store.get_superseded(run, limit=1) == found[:1]
+    assert kept.store.get_superseded(NOBODY) == []
+    end(kept, run)
+    assert kept.store.forget_runs(timedelta(0)) == 1
+    assert kept.store.get_superseded(run) == []

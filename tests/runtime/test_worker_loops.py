@@ -22,14 +22,14 @@ from afl.kernel.model import (
     WorkerId,
     WorkerSpec,
 )
+from afl.kernel.working.hands import Hands
+from afl.kernel.working.loops import BackgroundLoop
 from afl.runtime.evaluator import ExecutionStatus
 from afl.runtime.handler_table import HandlerTable, Invocation
 from afl.runtime.memory_store import MemoryStore
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.worker import Worker, WorkerConfig
-from afl.runtime.working.hands import Hands
-from afl.runtime.working.loops import BackgroundLoop
 from afl.runtime.working.parts import Part
 from afl.runtime.working.refusals import split
 from afl.runtime.working.threads import HandlerThreads

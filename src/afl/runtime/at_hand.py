@@ -9,46 +9,68 @@ promise for all work: at least once, under one key.
 from __future__ import annotations
 
 from afl.runtime.context import ExecutionContext, count
+from afl.runtime.states import StepState
 from afl.runtime.step import ROOT, StepDefinition
 
-_AT_HAND = "at_hand"
+#: What `called` is in the frame of a step whose work is at hand; of a step with a task it is 1.
+_AT_HAND = 2
 
 
 def keep(context: ExecutionContext) -> None:
     """Has the new calls of an iteration done at hand instead of by tasks."""
+    calls = context.changes.calls
+    for call in calls:
+        context.edit(call.key).frame["called"] = _AT_HAND
+    # the root tells only how many there are: one after the other does not change it
     root = context.edit(ROOT)
-    root.frame[_AT_HAND] = [*keys_at_hand(root), *(call.key for call in context.changes.calls)]
-    context.changes.calls.clear()
+    root.frame["at_hand"] = count(root, "at_hand") + len(calls)
+    calls.clear()
 
 
-def keys_at_hand(root: StepDefinition) -> list[str]:
-    """The keys of the calls that are done at hand."""
-    keys = root.frame.get(_AT_HAND)
-    return [str(key) for key in keys] if isinstance(keys, list) else []
+def put_off(context: ExecutionContext) -> None:
+    """Leaves the new calls of an iteration to whoever claims the run next, without tasks."""
+    root = context.edit(ROOT)
+    root.frame["put_off"] = [*_put_off(root), *(call.key for call in context.changes.calls)]
+    keep(context)
 
 
-def note_answer(root: StepDefinition, key: str) -> None:
-    """Work at hand was answered."""
-    keys = keys_at_hand(root)
-    if key in keys:
-        keys.remove(key)
-        if keys:
-            root.frame[_AT_HAND] = list(keys)
-        else:
-            del root.frame[_AT_HAND]
+def take_up(context: ExecutionContext) -> None:
+    """What was put off is begun after all: it is at hand like the rest."""
+    if "put_off" in context.row(ROOT).frame:
+        del context.edit(ROOT).frame["put_off"]
+
+
+def is_at_hand(step: StepDefinition) -> bool:
+    """Whether a step waits for work that is at hand of somebody."""
+    return step.state == StepState.EVENT_TRANSMIT and step.frame.get("called") == _AT_HAND
+
+
+def note_answer(root: StepDefinition, step: StepDefinition) -> None:
+    """The work of a step was answered. It may have ended before: with what it stands in."""
+    if step.frame.get("called") == _AT_HAND:
+        root.frame["at_hand"] = count(root, "at_hand") - 1
+        if not root.frame["at_hand"]:
+            del root.frame["at_hand"]
 
 
 def take_over(context: ExecutionContext) -> None:
     """Has work that was in the hands of another worker done again."""
-    keys = keys_at_hand(context.row(ROOT))
-    if not keys:
+    at_hand = count(context.row(ROOT), "at_hand")
+    if not at_hand:
         return
-    context.require(keys)
+    # whoever left in good order has said what it is; else the rows have to be searched
+    left = _put_off(context.row(ROOT))
+    unended = left if len(left) == at_hand else context.unended_below(ROOT)
     root = context.edit(ROOT)
-    del root.frame[_AT_HAND]
-    root.frame["open"] = count(root, "open") - len(keys)
-    for key in keys:
-        step = context.edit(key)
-        if not step.is_terminal:
-            step.frame.pop("called", None)
-            context.push(key)
+    root.frame.pop("put_off", None)
+    del root.frame["at_hand"]
+    root.frame["open"] = count(root, "open") - at_hand
+    for path in unended:
+        if is_at_hand(context.row(path)):
+            del context.edit(path).frame["called"]
+            context.push(path)
+
+
+def _put_off(root: StepDefinition) -> list[str]:
+    paths = root.frame.get("put_off")
+    return [str(path) for path in paths] if isinstance(paths, list) else []

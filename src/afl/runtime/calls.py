@@ -21,11 +21,19 @@ from afl.runtime.step import ROOT, StepDefinition
 #: The name of the tasks that advance a run, and of those that run a script.
 EXECUTE = "afl:execute"
 SCRIPT = "afl:script"
+#: The name of the timers by which work waits for a circuit breaker.
+BREAKER = "afl:breaker"
 #: Every call has a deadline. One that nobody has asked for lies beyond every run.
 NO_TIMEOUT = timedelta(days=3650)
-#: Lists that no worker serves: what is on them is answered by time, or from outside.
-TIMERS, SIGNALS = "afl.timers", "afl.signals"
+#: Lists that no worker serves unless it names them: what is on them is answered by time, from
+#: outside, by people, or when a budget has room.
+TIMERS, SIGNALS, PEOPLE, BUDGETS = "afl.timers", "afl.signals", "afl.people", "afl.budgets"
 SLEEP, UNTIL, WAIT = "afl.time.Sleep", "afl.time.Until", "afl.event.Wait"
+SEND, ASK = "afl.mail.Send", "afl.mail.Ask"
+#: The names of their tasks: no handler of a facet with the same short name is to take them.
+MAIL_TASKS = {SEND: "afl:send", ASK: "afl:ask"}
+#: The name of the task that stands for the answer to a message.
+ANSWER = "afl:answer"
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 #: How much longer a call lasts than its attempts can: some seconds, and one part in so many.
@@ -37,20 +45,21 @@ class Settings:
     """The policies of a step: those of the call, else those of the declaration, evaluated."""
 
     def __init__(self, context: ExecutionContext, step: StepDefinition, facet: FacetPlan) -> None:
-        self._own = Place(context, step.path)
+        self._context = context
+        self._step = step
         self._facet = facet.policies
         self._call: Policies = {}
-        self._place = self._own
         if step.object_type == ObjectType.VARIABLE_ASSIGNMENT:
             self._call = context.plan.statement(step.statement_id).policies
-            self._place = Place.of(context, step)
 
     def get(self, name: str) -> Mapping[str, Json] | None:
         """The arguments of a policy, None if there is none."""
         if name in self._call:
-            return {key: value(self._place) for key, value in self._call[name].items()}
+            place = Place.of(self._context, self._step)
+            return {key: value(place) for key, value in self._call[name].items()}
         if name in self._facet:
-            return {key: value(self._own) for key, value in self._facet[name].items()}
+            own = Place(self._context, self._step.path)
+            return {key: value(own) for key, value in self._facet[name].items()}
         return None
 
     def timeout(self) -> timedelta | None:
@@ -99,9 +108,35 @@ class Settings:
         given = self.get("Queue")
         return "default" if given is None else str(given["name"])
 
+    def run_list(self) -> str:
+        """The list of a workflow: where it is placed says that too."""
+        placement = self.get("Placement") or {}
+        label = placement.get("label")
+        return self.task_list() if label is None or self.get("Queue") else str(label)
+
+    def placement(self) -> str:
+        """Where work is done: `spread`, `sticky` or `pinned`."""
+        given = self.get("Placement")
+        return "spread" if given is None else str(given["kind"])
+
     def priority(self, default: int) -> int:
         given = self.get("Priority")
         return default if given is None else _int(given, "level")
+
+    def breaker(self, name: str) -> dict[str, Json] | None:
+        """Which circuit breaker stands before a facet, None if there is none."""
+        given = self.get("Breaker")
+        if given is None:
+            return None
+        service = str(given.get("service") or "")
+        return {
+            "name": f"service/{service}" if service else f"facet/{name}",
+            "failures": _int(given, "failures", 5),
+            "window_ms": _int(given, "window", 300_000),
+            "cooldown_ms": _int(given, "cooldown", 60_000),
+            "probes": _int(given, "probes", 3),
+            "slow_ms": given.get("slow"),
+        }
 
     def effect(self) -> str:
         given = self.get("Effect")
@@ -138,19 +173,35 @@ def event_call(context: ExecutionContext, step: StepDefinition, facet: FacetPlan
         deadline = human.get("deadline")
         if isinstance(deadline, int):
             total = timedelta(milliseconds=deadline)
+    breaker = settings.breaker(name)
+    if breaker is not None:
+        given["breaker"] = breaker
+        # the time that it waits for the breaker is nobody's fault: each attempt has its own limit
+        total = None
+    budget = settings.get("Budget")
+    if budget is not None:
+        given["budget"] = dict(budget)
     task = TaskSpec(
         kind=_KINDS[server],
-        name=SCRIPT if server == "script" else name,
-        list=settings.task_list(),
+        name=SCRIPT if server == "script" else MAIL_TASKS.get(name, name),
+        list=settings.task_list() if human is None else PEOPLE,
         lane=settings.lane(name, step.id),
         priority=settings.priority(context.run.priority),
         timeout=total,
+        # it waits for two things, and goes on when one of them has come
+        wake=Wake.ANY if name == ASK else Wake.ALL,
         retry=retry,
         # an effect that cannot be taken back is never done again unseen
         max_crashes=0 if effect == "irreversible" else MAX_CRASHES,
         input=given,
     )
     return CallSpec(step.path, task, total or NO_TIMEOUT)
+
+
+def placement_of(context: ExecutionContext) -> str:
+    """Where the steps of a run are done, as its workflow says."""
+    root = context.row(ROOT)
+    return Settings(context, root, context.plan.facet(root.facet_name)).placement()
 
 
 def runs_elsewhere(context: ExecutionContext, step: StepDefinition) -> bool:
@@ -181,7 +232,7 @@ def flow_call(context: ExecutionContext, step: StepDefinition, facet: FacetPlan)
     task = flow_task(
         given,
         lane=settings.lane(facet.facet.name, step.id),
-        task_list=settings.task_list(),
+        task_list=settings.run_list(),
         priority=settings.priority(context.run.priority),
         timeout=timeout,
     )
@@ -199,7 +250,7 @@ def run_task(run: Run, plan: Plan, *, priority: int | None, timeout: timedelta |
     return flow_task(
         {"program": run.program, "workflow": run.workflow},
         lane=settings.lane(run.workflow, root.id),
-        task_list=settings.task_list(),
+        task_list=settings.run_list(),
         priority=settings.priority(0) if priority is None else priority,
         timeout=settings.timeout() if timeout is None else timeout,
     )

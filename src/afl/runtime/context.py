@@ -127,6 +127,8 @@ class ExecutionContext:
     telemetry: Telemetry = SILENT
     #: the first iteration since the run came into these hands
     takes_over: bool = False
+    #: the run is about to leave these hands: iterations that could start are left to the next
+    winds_up: bool = False
     #: how many calls deep the task of the run is
     depth: int = 0
     #: calls that the kernel would not take, by key, and why
@@ -139,6 +141,22 @@ class ExecutionContext:
     _waits: dict[str, list[str]] = field(default_factory=dict)
     _born: set[str] = field(default_factory=set)
     _items: dict[str, list[Json]] = field(default_factory=dict)
+    #: what is known of some rows is not in the store yet, so it cannot tell what has changed there
+    _carries: bool = False
+
+    def carry(self, before: ExecutionContext) -> None:
+        """Goes on from an iteration that is committed together with this one.
+
+        Its rows are what is known now. What it has added to what is known in part only stays beside
+        that: the rest is loaded when it is asked for, and the store does not have this yet.
+        """
+        self._carries = True
+        self.memory.steps.update(before._copies)
+        self.memory.items.update(before._items)
+        self.changes = before.changes.copy()
+        self._yields = {owner: [*paths] for owner, paths in before._yields.items()}
+        self._waits = {on: [*blocks] for on, blocks in before._waits.items()}
+        self._born = {*before._born}
 
     # Reading
 
@@ -203,7 +221,8 @@ class ExecutionContext:
             if not self._knows(path):
                 raise Unloaded(Needed(unended=frozenset((path,))))
             known = [each for each in self.memory.steps if is_below(each, path)]
-        new = [each for each in self._copies if is_below(each, path)]
+        made = (step.path for step in self.changes.created_steps)
+        new = [each for each in (*self._copies, *made) if is_below(each, path)]
         rows = {each: self.find(each) for each in (*known, *new)}
         return sorted(each for each, row in rows.items() if row is not None and not row.is_terminal)
 
@@ -317,7 +336,7 @@ class ExecutionContext:
     @property
     def is_full(self) -> bool:
         """Whether enough was started for one commit."""
-        return len(self.changes.created_steps) >= STEPS_PER_ITERATION
+        return self.winds_up or len(self.changes.created_steps) >= STEPS_PER_ITERATION
 
     @property
     def is_overfull(self) -> bool:
@@ -327,6 +346,26 @@ class ExecutionContext:
     def left_over(self) -> list[str]:
         """The steps that still are to be walked, without those whose end has been told."""
         return [path for path in self.queue if path not in self._ended]
+
+    def leave_out_unchanged(self) -> None:
+        """Does not have rows written that are in the end what they were."""
+        if not self._carries:
+            known = self.memory.steps
+            changed = self.changes.updated_steps
+            self.changes.leave_out({row.path for row in changed if known.get(row.path) == row})
+            self.changes.same_params = {
+                row.path
+                for row in self.changes.updated_steps
+                if (before := known.get(row.path)) is not None
+                and _are_same(before.params, row.params)
+            }
+
+    def accepted_unseen(self) -> None:
+        """The changes will be committed, after whatever comes before them: they are what is known
+        from now on."""
+        self.leave_out_unchanged()
+        self._carries = True
+        self.accepted()
 
     def accepted(self) -> None:
         """The changes were committed: they are what is known from now on."""
@@ -347,6 +386,13 @@ class ExecutionContext:
         for path in self._copies:
             if StepState.is_terminal(self._copies[path].state):
                 memory.items.pop(path, None)
+
+
+def _are_same(before: Mapping[str, Json], now: Mapping[str, Json]) -> bool:
+    """Whether two maps have the very same values: they are not compared, however large."""
+    return len(before) == len(now) and all(
+        name in before and before[name] is value for name, value in now.items()
+    )
 
 
 def _owner_of(path: str) -> str:

@@ -5,12 +5,18 @@ AflError
     ├── UnknownFacet      the program has no facet, workflow or schema of that name
     ├── UnknownRun        there is no such run
     ├── UnknownStep       there is no such step
+    ├── UnknownWorker     there is no such worker
     ├── UnknownProgram    no program is kept under that hash or name
     ├── BadInputs         a run was given inputs that its workflow does not take
     ├── RunConflict       the key of a submit is taken by another run
     ├── RunEnded          the run is over, so it cannot be changed
     ├── NotForkable       the fork would repeat what cannot be taken back
     ├── NotSkippable      the step has results that nothing can stand in for
+    ├── UnknownItem       no person is asked for anything under that id
+    ├── AlreadyAnswered   what a person was asked for has its answer, or its time is over
+    ├── UnknownSchedule   there is no schedule of that name
+    ├── BadSchedule       a schedule is not possible as it was asked for
+    ├── SchedulingMissing a library that cron needs is not installed
     ├── StillRunning      the run has not ended
     ├── RunFailed         the run was waited for, and has failed
     └── RunCanceled       the run was waited for, and was canceled
@@ -43,6 +49,12 @@ class UnknownStep(RunError):
     """There is no such step."""
 
     code = "runtime.unknown_step"
+
+
+class UnknownWorker(RunError):
+    """There is no such worker."""
+
+    code = "runtime.unknown_worker"
 
 
 class UnknownProgram(RunError):
@@ -79,6 +91,36 @@ class NotSkippable(RunError):
     """The step has results that nothing can stand in for."""
 
     code = "runtime.not_skippable"
+
+
+class UnknownItem(RunError):
+    """The inbox has no such request."""
+
+    code = "runtime.unknown_item"
+
+
+class AlreadyAnswered(RunError):
+    """The request takes no answer any more."""
+
+    code = "runtime.already_answered"
+
+
+class UnknownSchedule(RunError):
+    """There is no such schedule."""
+
+    code = "runtime.unknown_schedule"
+
+
+class BadSchedule(RunError):
+    """The schedule is not possible."""
+
+    code = "runtime.bad_schedule"
+
+
+class SchedulingMissing(RunError):
+    """A library that cron needs is not installed."""
+
+    code = "runtime.scheduling_missing"
 
 
 class StillRunning(RunError):

@@ -35,7 +35,7 @@ from afl.kernel.model import (
     WorkerSpec,
 )
 from afl.kernel.port import Transaction
-from afl.runtime.at_hand import keep
+from afl.runtime.at_hand import keep, put_off, take_up
 from afl.runtime.context import ExecutionContext, Memory, Unloaded, count
 from afl.runtime.entities import Fork, Run
 from afl.runtime.errors import UnknownRun, UnknownStep
@@ -168,26 +168,47 @@ class Evaluator:
         replies: Sequence[tuple[CallId | None, Reply]] = (),
         *,
         stay: bool = False,
+        winds_up: bool = False,
     ) -> Turn:
         """The next turn under the same fence, after one that was accepted. An answer to work at
-        hand has no call."""
+        hand has no call. One that winds up starts no iterations."""
         # under the same fence nobody else has written: what the last turn knew is still so
         kept = _Kept(turn.run, turn.task, turn.context.memory)
         with self._lock:
             self._kept.pop(turn.run.id, None)
         number = turn.commit.number + 1
-        return self._turn(turn.commit.fence, number, kept, replies, is_new=False, stay=stay)
+        return self._turn(
+            turn.commit.fence, number, kept, replies, is_new=False, stay=stay, winds_up=winds_up
+        )
+
+    def extend(self, turn: Turn, replies: Sequence[tuple[CallId | None, Reply]]) -> Turn:
+        """A turn that was not committed, and what follows from answers that have come since: one
+        turn, to be committed in its place."""
+        kept = _Kept(turn.run, turn.task, turn.context.memory)
+        commit = turn.commit
+        return self._turn(
+            commit.fence, commit.number, kept, replies, is_new=turn.is_new, stay=False, before=turn
+        )
 
     def keep_at_hand(self, turn: Turn) -> Turn:
         """The turn with its calls done by whoever holds the run, instead of by tasks."""
         keep(turn.context)
-        return replace(turn, commit=replace(turn.commit, calls=(), then=Continue()))
+        return _without_calls(turn, Continue())
+
+    def put_off(self, turn: Turn, then: Then) -> Turn:
+        """The turn with its calls left to whoever claims the run next. Nothing of it is open in the
+        store, so that it can be claimed again as soon as it is suspended."""
+        put_off(turn.context)
+        return _without_calls(turn, then)
+
+    def take_up(self, turn: Turn) -> None:
+        """Has the rows say that what was put off is begun."""
+        take_up(turn.context)
 
     def accepted(self, turn: Turn) -> None:
         """A turn was committed: what it changed is what is known of the run from now on."""
         turn.context.accepted()
-        for memo in turn.changes.memos:
-            self.persistence.put_memo(memo.facet, memo.key, memo.returns, memo.ttl)
+        self.keep_memos(turn)
         if turn.end is not None:
             return
         commit = turn.commit
@@ -205,6 +226,16 @@ class Evaluator:
             while len(self._kept) >= MEMORIES:
                 self._kept.pop(next(iter(self._kept)))
             self._kept[turn.run.id] = kept
+
+    def accepted_unseen(self, turn: Turn) -> None:
+        """A turn that asks nothing of the store will be committed in its order: what it changes is
+        what is known of the run from now on."""
+        turn.context.accepted_unseen()
+
+    def keep_memos(self, turn: Turn) -> None:
+        """Keeps results that others may use again."""
+        for memo in turn.changes.memos:
+            self.persistence.put_memo(memo.facet, memo.key, memo.returns, memo.ttl)
 
     def _recheck_pause(self, turn: Turn) -> None:
         """A resume that came while the pause was being noted has not found it: answer it here."""
@@ -241,6 +272,7 @@ class Evaluator:
         for turn in turns:
             if turn.is_new:
                 persistence.write_run(transaction, turn.run)
+            turn.context.leave_out_unchanged()
         changes = [(turn.run.id, turn.changes) for turn in turns if turn.changes.has_changes]
         if changes:
             persistence.write_many(transaction, changes)
@@ -259,7 +291,10 @@ class Evaluator:
         *,
         is_new: bool,
         stay: bool,
+        before: Turn | None = None,
+        winds_up: bool = False,
     ) -> Turn:
+        """The next turn. `before` is one that is committed with it."""
         plan = self.plans.get(kept.run.program)
         answers = [reply for _, reply in replies]
         now = self.persistence.now()
@@ -271,10 +306,13 @@ class Evaluator:
                 kept.memory,
                 now,
                 telemetry=self.telemetry,
-                takes_over=number == 0,
+                takes_over=number == 0 and before is None,
+                winds_up=winds_up,
                 depth=kept.task.depth,
                 refused=refused,
             )
+            if before is not None:
+                context.carry(before.context)
             try:
                 if kept.run.pause_requested:
                     hold(context, answers)
@@ -294,7 +332,10 @@ class Evaluator:
             then,
             number,
             calls=tuple(context.changes.calls),
-            applied=tuple(call for call, _ in replies if call is not None),
+            applied=(
+                *(() if before is None else before.commit.applied),
+                *(call for call, _ in replies if call is not None),
+            ),
         )
         return Turn(kept.run, kept.task, commit, context.changes, end, is_new, context)
 
@@ -505,6 +546,11 @@ def _changed_mixins(context: ExecutionContext, root: StepDefinition) -> dict[str
         for alias in aliases
         if alias in root.params and root.params[alias] != given.get(alias)
     }
+
+
+def _without_calls(turn: Turn, then: Then) -> Turn:
+    commit = Commit(turn.commit.fence, then, turn.commit.number, applied=turn.commit.applied)
+    return Turn(turn.run, turn.task, commit, turn.changes, turn.end, turn.is_new, turn.context)
 
 
 def _above(path: str) -> list[str]:

@@ -107,6 +107,13 @@ class HandlerTable:
         table._handlers = {name: Handler(name, function, HandlerKind.SYNC), **self._handlers}
         return table
 
+    def changed(self, change: Callable[[Handler], Handler]) -> HandlerTable:
+        """This table with every handler changed, the default too."""
+        table = HandlerTable()
+        table._handlers = {name: change(handler) for name, handler in self._handlers.items()}
+        table._default = None if self._default is None else change(self._default)
+        return table
+
     def names(self) -> list[str]:
         """The registered names, in the order in which they came."""
         return list(self._handlers)

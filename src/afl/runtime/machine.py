@@ -25,9 +25,11 @@ from afl.runtime.persistence import Memo
 from afl.runtime.plan import FACET_CATCH
 from afl.runtime.replies import Reply, split_mixins
 from afl.runtime.reuse import memo_key
+from afl.runtime.routes import every_state, route_of
 from afl.runtime.scope import Place
-from afl.runtime.states import BLOCKS, ObjectType, StepState, transitions_of
+from afl.runtime.states import BLOCKS, TERMINAL, ObjectType, StepState
 from afl.runtime.step import ROOT, StepDefinition, error_of, parent_of
+from afl.runtime.telemetry import SILENT
 from afl.runtime.timeouts import TAG, stop_below
 
 _BEFORE_CATCH = (StepState.CREATED, StepState.FACET_INIT_BEGIN)
@@ -37,7 +39,7 @@ def advance(context: ExecutionContext, replies: Sequence[Reply]) -> None:
     """Takes the answers in and goes on until nothing moves."""
     if context.find(ROOT) is None:
         context.create(ROOT, ObjectType.WORKFLOW, context.run.workflow, context.run.workflow)
-    elif context.row(ROOT).frame.get("more"):
+    elif context.row(ROOT).frame.get("more") and not context.winds_up:
         more = context.edit(ROOT).frame.pop("more")
         assert isinstance(more, list)
         for path in more:
@@ -54,8 +56,7 @@ def advance(context: ExecutionContext, replies: Sequence[Reply]) -> None:
         if context.is_overfull:
             # a recursion may have no end, but an iteration has
             context.push(path)
-            for left in context.left_over():
-                defer(context, left)
+            defer(context, *context.left_over())
             break
         search.through(_walk_at, context, path)
     search.end()
@@ -67,19 +68,21 @@ def _walk_at(context: ExecutionContext, path: str) -> None:
 
 def walk(context: ExecutionContext, step: StepDefinition) -> None:
     """Goes from state to state until the step waits or has ended."""
-    transitions, handlers = transitions_of(step.object_type), handlers_of(step.object_type)
-    while not step.is_terminal:
-        state = step.state
-        handler = handlers.get(state)
-        if handler is None:
-            step.state = transitions[state]
-            continue
-        result = handler(step, context).process()
+    handlers = handlers_of(step.object_type)
+    route = (
+        route_of(context.plan, step)
+        if context.telemetry is SILENT
+        else every_state(step.object_type)
+    )
+    while (state := route.get(step.state, step.state)) not in TERMINAL:
+        step.state = state
+        result = handlers[state](step, context).process()
         if not result.success:
             assert result.error is not None
             fail(context, step, _stored(result.error, step.path))
         elif step.state == state:
             return
+    step.state = state
     if context.first_end(step.path):
         _ended(context, step)
 
@@ -217,6 +220,8 @@ def _position(context: ExecutionContext, parent: StepDefinition, step: StepDefin
 def halt(context: ExecutionContext, step: StepDefinition) -> None:
     """Under `FailFast`, nothing more starts in what a failure brings down: in the whole
     declaration, or in what the next catch around it guards."""
+    if not context.plan.has_fail_fast:
+        return
     path, activation = step.path, Place.of(context, step).activation
     if not fails_fast(context, activation):
         return
@@ -235,11 +240,12 @@ def receive(context: ExecutionContext, reply: Reply) -> None:
     path, _, tag = reply.key.partition("#")
     if tag != TAG:
         root.frame["open"] = count(root, "open") - 1
-    note_answer(root, reply.key)
     if is_pause(reply):
         root.frame.pop("paused", None)
         return
     found = context.find(path)
+    if found is not None and not tag:
+        note_answer(root, found)
     if found is None or found.is_terminal:
         return
     if tag == TAG:

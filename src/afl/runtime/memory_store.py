@@ -20,13 +20,17 @@ from afl.ir.codec import loads
 from afl.ir.digest import program_hash
 from afl.kernel import memory
 from afl.kernel.errors import NotFound
+from afl.kernel.memory.tables import opened
 from afl.kernel.memory.transaction import MemoryTransaction, Tables, TablesView
 from afl.kernel.model import Json, State, TaskId
 from afl.kernel.port import Transaction
 from afl.runtime.entities import Run
+from afl.runtime.memory_people import MemoryPeople
 from afl.runtime.memory_rates import MemoryRates, forget_rates
+from afl.runtime.memory_schedules import MemorySchedules, forget_firings
 from afl.runtime.memory_signals import MemorySignals, await_event, forget_events, forget_waits
-from afl.runtime.memory_tables import Lists, MemoryTables, map_out, opened
+from afl.runtime.memory_superseded import MemorySuperseded, forget_superseded
+from afl.runtime.memory_tables import Lists, MemoryTables, map_out
 from afl.runtime.persistence import IterationChanges, Loaded, LogLine, Needed, StaleRuns
 from afl.runtime.run_values import copy_run, map_in, run_in
 from afl.runtime.states import RunState
@@ -64,6 +68,10 @@ class MemoryPrograms(MemoryTables):
 
     def deployments(self) -> Mapping[str, str]:
         return self._read(lambda tables: dict(sorted(tables[_DEPLOYMENTS].items())))
+
+    def newest_programs(self, limit: int) -> Sequence[str]:
+        # a table keeps the order in which it was written
+        return self._read(lambda tables: list(tables[_PROGRAMS])[::-1][:limit])
 
 
 class MemoryRuns(MemoryTables):
@@ -313,7 +321,17 @@ def _memo(facet: str, key: str) -> str:
     return f"{facet}\0{key}"
 
 
-class MemoryStore(MemoryPrograms, MemoryRuns, MemorySteps, MemorySignals, MemoryMemos, MemoryRates):
+class MemoryStore(
+    MemoryPrograms,
+    MemoryRuns,
+    MemorySteps,
+    MemorySignals,
+    MemoryMemos,
+    MemoryRates,
+    MemoryPeople,
+    MemorySchedules,
+    MemorySuperseded,
+):
     """Everything that a run needs to be kept, in memory. Threads may share one."""
 
     def __init__(self, clock: Clock | None = None, ids: IdSource | None = None) -> None:
@@ -340,6 +358,7 @@ class MemoryStore(MemoryPrograms, MemoryRuns, MemorySteps, MemorySignals, Memory
                 gone += min(len(runs), limit - gone)
             forget_events(tables, before)
             forget_rates(tables, before)
+            forget_firings(tables, before)
             for key, (_, until) in list(tables[_MEMOS].items()):
                 if until is not None and until <= before:
                     del tables[_MEMOS][key]
@@ -370,6 +389,7 @@ def _forget(tables: Tables, run: str) -> None:
     del tables[_RUNS][run]
     tables.drop(_steps(run))
     tables.drop(_logs(run))
+    forget_superseded(tables, run)
     _yields(run).drop(tables)
     _waits(run).drop(tables)
     forget_waits(tables, run)

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from afl.kernel import memory
 from afl.kernel.memory.copies import json_out
+from afl.kernel.memory.tables import write_tables
 from afl.kernel.memory.transaction import MemoryTransaction, Tables, TablesView
 from afl.kernel.model import Json
-from afl.kernel.port import Transaction
 from afl.runtime.kernel_queue import KernelQueue
 
 T = TypeVar("T")
@@ -19,19 +19,10 @@ class MemoryTables(KernelQueue[memory.MemoryStore]):
     """Transactions and reads on the kernel's store."""
 
     def _write(self, work: Callable[[MemoryTransaction], T]) -> T:
-        answers: list[T] = []
-        self._kernel.commit((), writes=lambda each: answers.append(work(opened(each))))
-        return answers[0]
+        return write_tables(self._kernel, work)
 
     def _read(self, work: Callable[[TablesView], T]) -> T:
         return self._kernel.read_tables(work)
-
-
-def opened(transaction: Transaction) -> MemoryTransaction:
-    """The transaction, which must be one of the memory store."""
-    if not isinstance(transaction, MemoryTransaction):
-        raise TypeError("the transaction is not one of the memory store")
-    return transaction
 
 
 class Lists:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from afl.base.ids import IdSource
 from afl.base.system import SystemIds
+from afl.ir import model as ir
 from afl.ir.types import JSON, OptionalOf
 from afl.kernel.doorbell import Doorbell
 from afl.kernel.errors import NotFound
@@ -26,6 +27,8 @@ from afl.kernel.model import (
     Task,
     TaskId,
     Worker,
+    WorkerId,
+    WorkerState,
 )
 from afl.kernel.waiting import PollPolicy
 from afl.runtime import signalling, views
@@ -40,21 +43,36 @@ from afl.runtime.errors import (
     StillRunning,
     UnknownRun,
     UnknownStep,
+    UnknownWorker,
 )
 from afl.runtime.evaluator import Evaluator
 from afl.runtime.explaining import Explainer
 from afl.runtime.forking import Forks
+from afl.runtime.inbox import Inbox
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.plan import FacetPlan
 from afl.runtime.reasons import Why
+from afl.runtime.scheduling.declared import declared_schedules
+from afl.runtime.scheduling.service import Scheduling, Synced
 from afl.runtime.settling import ENDED, settle_run
 from afl.runtime.states import RunState
 from afl.runtime.step import ROOT, StepDefinition, WorkflowId, step_id
 from afl.runtime.submitting import Conflict, Order, Submitter
+from afl.runtime.superseded import Superseded
 from afl.runtime.views import Tree, state_word
 
 _WAITING = PollPolicy(min_seconds=0.01, max_seconds=1.0, backoff=1.6, jitter=0.1)
 _PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What became of a deployment."""
+
+    program: str
+    #: the program that it had before
+    before: str | None
+    schedules: Synced
 
 
 class Operations:
@@ -75,6 +93,10 @@ class Operations:
         self._forks = Forks(persistence, self._plans)
         self._explainer = Explainer(persistence, self._plans)
         self._doorbell = doorbell
+        #: what waits for people
+        self.inbox = Inbox(persistence, self._plans, self._ring)
+        #: what starts runs at its times
+        self.schedules = Scheduling(persistence, self._plans, self._submitter, self._ring)
 
     # Starting
 
@@ -112,6 +134,21 @@ class Operations:
             tenant,
         )
         return self.get(self._submitter.submit(order, _policy(conflict)))
+
+    def deploy(self, program: ir.Program, name: str = "default") -> Deployed:
+        """Makes a program the current one under a name, and its schedules those of the deployment.
+
+        Schedules that it declares no more are deleted. Runs that have begun keep their program.
+
+        Raises:
+            BadSchedule: one of its schedules is not possible; nothing is deployed.
+        """
+        before = self.persistence.deployed(name)
+        digest = self._plans.add(program)
+        declared = declared_schedules(program, name)
+        self.schedules.check_declared(name, declared, digest)
+        self.persistence.deploy(name, digest)
+        return Deployed(digest, before, self.schedules.declare(name, declared))
 
     def program(self, name: str = "default") -> str:
         """The hash of the program that is deployed under a name."""
@@ -269,6 +306,10 @@ class Operations:
         """Why a run, or a step of it, is where it is."""
         found = self.get(run)
         return self._explainer.run(found) if step is None else self._explainer.step(found, step)
+
+    def superseded(self, run: str, *, limit: int = 100) -> Sequence[Superseded]:
+        """Results of a run that came when somebody else had been given the work."""
+        return self.persistence.get_superseded(self.get(run).id, limit)
 
     def tree(self, run: str, *, after: str | None = None, limit: int = 200) -> Tree:
         """A page of the steps of a run, nested."""
@@ -433,6 +474,18 @@ class Operations:
     def workers(self) -> Sequence[Worker]:
         """The workers that are there."""
         return self.persistence.kernel.live_workers()
+
+    def drain(self, worker: str) -> Worker:
+        """Has a worker claim nothing more, let its handlers finish, and end. It hears of that when
+        it next renews its lease."""
+        kernel = self.persistence.kernel
+        found = kernel.get_worker(WorkerId(worker))
+        if found is None:
+            raise UnknownWorker(
+                f"There is no worker {worker}. `afl workers list` shows those that are there."
+            )
+        kernel.set_worker_state(found.id, WorkerState.SHUTDOWN)
+        return replace(found, state=WorkerState.SHUTDOWN)
 
     def dead_letters(self, *, after: str | None = None, limit: int = _PAGE) -> Sequence[Task]:
         """Tasks that were given up and not driven again."""

@@ -6,12 +6,12 @@ writes them. So a worker that holds the task can trust what it has read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NewType, Protocol
 
-from afl.kernel.model import CallSpec, Json
+from afl.kernel.model import CallSpec, Json, Task, TaskId
 from afl.kernel.port import Store, Transaction
 from afl.runtime.entities import (
     LockMetaData,
@@ -19,8 +19,10 @@ from afl.runtime.entities import (
     ServerDefinition,
     TaskDefinition,
 )
+from afl.runtime.schedule import Due, Firing, Schedule
 from afl.runtime.states import EventState
 from afl.runtime.step import StepDefinition, StepId, WorkflowId
+from afl.runtime.superseded import Superseded
 
 EventId = NewType("EventId", str)
 
@@ -100,11 +102,22 @@ class IterationChanges:
     memos: list[Memo] = field(default_factory=list)
     #: calls that are not to start before their rate allows it, by key
     rates: dict[str, RateWish] = field(default_factory=dict)
+    #: paths of updated steps whose parameters are what they were: a store need not write them,
+    #: and those of a run may be large
+    same_params: set[str] = field(default_factory=set)
     #: keys of calls whose answers nobody waits for any more: their work is stopped afterwards
     cancels: list[str] = field(default_factory=list)
 
     _created: dict[str, int] = field(default_factory=dict)
     _updated: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> IterationChanges:
+        """The same changes, to which more may be added. What was asked for once, slots of rates, is
+        not asked for again."""
+        copied = IterationChanges(*(each.copy() for each in vars(self).values()))
+        copied.rates.clear()
+        copied.same_params.clear()
+        return copied
 
     def add_created_step(self, step: StepDefinition) -> None:
         """Notes a new step; the same step is noted once."""
@@ -124,6 +137,12 @@ class IterationChanges:
             self.updated_steps.append(step)
         else:
             self.updated_steps[place] = step
+
+    def leave_out(self, paths: Collection[str]) -> None:
+        """Forgets that these steps were changed."""
+        if paths:
+            self.updated_steps = [step for step in self.updated_steps if step.path not in paths]
+            self._updated = {step.path: at for at, step in enumerate(self.updated_steps)}
 
     @property
     def has_changes(self) -> bool:
@@ -211,6 +230,10 @@ class Programs(Protocol):
 
     def deployments(self) -> Mapping[str, str]:
         """Name to hash."""
+        ...
+
+    def newest_programs(self, limit: int) -> Sequence[str]:
+        """The hashes of the programs that were saved last, deployed or not."""
         ...
 
 
@@ -358,6 +381,17 @@ class Memos(Protocol):
     ) -> None: ...
 
 
+class People(Protocol):
+    """Work that people do."""
+
+    def human_tasks(
+        self, group: str | None = None, after: TaskId | None = None, limit: int = 100
+    ) -> list[Task]:
+        """Tasks for people whose answers are waited for, of one group or of all, in order of id
+        from after the given one. What it costs does not depend on other tasks."""
+        ...
+
+
 class Rates(Protocol):
     """Slots in time, for `RateLimit`: shared by all runs and processes."""
 
@@ -369,7 +403,65 @@ class Rates(Protocol):
         ...
 
 
-class PersistenceAPI(Programs, Runs, Queue, Signals, Memos, Rates, Protocol):
+class Schedules(Protocol):
+    """Schedules, and what became of their fire times."""
+
+    def write_schedule(self, transaction: Transaction, schedule: Schedule) -> None:
+        """Puts a schedule in the place of the one with its name and version, and counts that up;
+        version 0 is for one that is not there yet. Raises `Fenced` if another has come before."""
+        ...
+
+    def write_firings(self, transaction: Transaction, firings: Sequence[Firing]) -> None:
+        """Notes what became of fire times. That a run was started for one is noted once."""
+        ...
+
+    def get_schedule(self, name: str) -> Schedule | None: ...
+
+    def find_schedules(
+        self, *, owner: str | None = None, after: str | None = None, limit: int = 100
+    ) -> list[Schedule]:
+        """In order of names, from after the given one; those of one deployment, or all."""
+        ...
+
+    def delete_schedule(self, name: str) -> bool:
+        """Removes a schedule with what became of its fire times. False if there is none."""
+        ...
+
+    def take_due(self, hold: timedelta, limit: int) -> Due:
+        """Takes schedules that have to be looked at, the most overdue first: others leave them
+        alone for so long, unless they are changed. What it costs does not depend on the rest."""
+        ...
+
+    def get_firings(
+        self, schedule: str, *, started: bool = False, limit: int = 100
+    ) -> list[Firing]:
+        """The last first; all of them, or those that a run was started for."""
+        ...
+
+    def started_between(self, schedule: str, start: datetime, end: datetime) -> set[datetime]:
+        """The fire times in this stretch that a run was started for."""
+        ...
+
+    def open_runs(self, schedule: str) -> list[str]:
+        """The runs of a schedule that have not ended, of the hundred that it has started last."""
+        ...
+
+
+class LateResults(Protocol):
+    """Results that came when somebody else had been given the work."""
+
+    def note_superseded(self, results: Sequence[Superseded]) -> None:
+        """Keeps them, those of runs that are still known."""
+        ...
+
+    def get_superseded(self, run: WorkflowId, limit: int = 100) -> list[Superseded]:
+        """Those of a run, in the order in which they came."""
+        ...
+
+
+class PersistenceAPI(
+    Programs, Runs, Queue, Signals, Memos, Rates, People, Schedules, LateResults, Protocol
+):
     """Everything that a run needs to be kept, on one kernel store and in its transactions."""
 
     @property

@@ -58,11 +58,11 @@ def keep_rates(persistence: PersistenceAPI, changes: IterationChanges) -> None:
     for wish, keys in wishes.items():
         delays.update(zip(keys, persistence.reserve_slots(wish, len(keys)), strict=True))
     changes.calls = [
-        _delayed(call, delays[call.key]) if call.key in delays else call for call in changes.calls
+        delayed(call, delays[call.key]) if call.key in delays else call for call in changes.calls
     ]
 
 
-def _delayed(call: CallSpec, delay: timedelta) -> CallSpec:
+def delayed(call: CallSpec, delay: timedelta) -> CallSpec:
     """A call whose work starts later, and has all of its time then."""
     timeout = call.task.timeout
     task = replace(

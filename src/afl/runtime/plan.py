@@ -163,8 +163,17 @@ class Plan:
             for facet in program.facets
             if facet.catch is not None and facet.kind != "workflow"
         )
+        #: whether any declaration starts nothing more after a failure
+        self.has_fail_fast = any(
+            policy.name.rpartition(".")[2] == "FailFast"
+            for facet in program.facets
+            for policy in facet.policies
+        )
         self._plans: dict[str, FacetPlan] = {}
+        #: the ways of steps through their states: see `routes`
+        self.routes: dict[tuple[str, str, str], Mapping[str, str]] = {}
         self._index = _Index()
+        #: declarations, and ids of what is in them, that are known to be in the index
         self._known: set[str] = set()
 
     def _facet_plan(self, facet: ir.Facet) -> FacetPlan:
@@ -208,6 +217,8 @@ class Plan:
 
     def index(self, id: str) -> _Index:
         """The index, in which the declaration of this id is known."""
+        if id in self._known:
+            return self._index
         declaration = id.partition("/")[0]
         if declaration not in self._known:
             facet = self._facets.get(declaration)
@@ -215,6 +226,7 @@ class Plan:
                 raise UnknownFacet(f"The program has no facet `{declaration}`.")
             _Indexer(self._index, facet, self._types.within(declaration), self._caught).run()
             self._known.add(declaration)
+        self._known.add(id)
         return self._index
 
     def statement(self, id: str) -> Statement:

@@ -6,16 +6,28 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import Self
 
+from afl.kernel.errors import StoreUnavailable
 from afl.kernel.postgres.rows import utc
 from afl.kernel.postgres.store import PostgresStore
+from afl.runtime.postgres.people import PostgresPeople
 from afl.runtime.postgres.rates import PostgresRates
 from afl.runtime.postgres.runs import PostgresRuns
+from afl.runtime.postgres.schedules import PostgresSchedules
 from afl.runtime.postgres.shelves import PostgresMemos, PostgresPrograms, PostgresSignals
 from afl.runtime.postgres.steps import PostgresSteps
+from afl.runtime.postgres.superseded import PostgresSuperseded
 
 
 class PostgresPersistence(
-    PostgresPrograms, PostgresRuns, PostgresSteps, PostgresSignals, PostgresMemos, PostgresRates
+    PostgresPrograms,
+    PostgresRuns,
+    PostgresSteps,
+    PostgresSignals,
+    PostgresMemos,
+    PostgresRates,
+    PostgresPeople,
+    PostgresSchedules,
+    PostgresSuperseded,
 ):
     """Everything that a run needs to be kept, on a database whose schema `migrate` has made.
 
@@ -37,14 +49,25 @@ class PostgresPersistence(
     def now(self) -> datetime:
         looked, here = self._looked, monotonic()
         if looked is None or here - looked[0] >= self._clock_age_seconds:
-            row = self._row("now", {})
-            assert row is not None
-            looked = self._looked = (here, utc(row[0]))
+            looked = self._looked = (here, self._look_at_clock(looked, here))
         return looked[1] + timedelta(seconds=here - looked[0])
 
+    def _look_at_clock(self, looked: tuple[float, datetime] | None, here: float) -> datetime:
+        try:
+            row = self._row("now", {})
+        except StoreUnavailable:
+            if looked is None:
+                raise
+            # its clock goes on while it is away
+            return looked[1] + timedelta(seconds=here - looked[0])
+        assert row is not None
+        return utc(row[0])
+
     def forget_runs(self, older_than: timedelta, limit: int = 1000) -> int:
-        """Removes runs that ended that long ago, and slots that have been without effect since."""
+        """Removes runs that ended that long ago, slots that have been without effect since, and
+        what became of fire times before."""
         self.forget_rates(older_than)
+        self.forget_firings(older_than)
         return super().forget_runs(older_than, limit)
 
     @classmethod

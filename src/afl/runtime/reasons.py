@@ -26,6 +26,8 @@ class WhyCode(Enum):
     TIMER = "timer"
     EVENT = "event"
     PERSON = "person"
+    BUDGET = "budget"  # what it may spend is spent or reserved
+    BREAKER = "breaker"  # what it calls failed too often, and is left alone for a while
     CHILD_RUN = "child_run"
     CALL = "call"  # a call of its own, such as a tool call of a turn
     UPSTREAM = "upstream"  # not started: a step that it needs has not finished

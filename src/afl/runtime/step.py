@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from afl.kernel.model import Json
-from afl.runtime.states import StepState, transitions_of
+from afl.runtime.states import TERMINAL, StepState, transitions_of
 
 WorkflowId = NewType("WorkflowId", str)
 StepId = NewType("StepId", str)
@@ -109,7 +109,7 @@ class StepDefinition:
 
     @property
     def is_terminal(self) -> bool:
-        return StepState.is_terminal(self.state)
+        return self.state in TERMINAL
 
     @property
     def is_complete(self) -> bool:

@@ -10,7 +10,7 @@ from enum import Enum
 
 from afl.base.ids import IdSource
 from afl.ir import model as ir
-from afl.kernel.model import Json, State, TaskId
+from afl.kernel.model import Json, State, TaskId, TaskSpec
 from afl.runtime.calls import run_task
 from afl.runtime.conversions import WrongValue
 from afl.runtime.entities import Fork, Run
@@ -67,7 +67,7 @@ class Submitter:
         self._persistence = persistence
         self._plans = plans
         self._ids = ids
-        self._ring = ring
+        self.ring = ring
 
     def program(self, name: str) -> str:
         """The hash of a program, given by itself or by the name of a deployment."""
@@ -84,7 +84,7 @@ class Submitter:
         """Makes the run that is ordered, or finds the one that has its key."""
         if order.key is None:
             return self._start(order, None)[0]
-        run, is_new = self._start(order, f"run:{order.key}")
+        run, is_new = self._start(order, idem_of(order.key))
         if is_new:
             return run
         run = self._latest(order.key) or run
@@ -132,6 +132,17 @@ class Submitter:
 
     def _start(self, order: Order, idem: str | None) -> tuple[WorkflowId, bool]:
         """Makes a run, unless the idem is known; tells whether it did."""
+        run, spec = self.prepare(order, idem)
+        (made,) = self._persistence.kernel.enqueue(
+            [spec], writes=lambda transaction: self._persistence.write_run(transaction, run)
+        )
+        is_new = made.id == spec.id
+        if is_new:
+            self.ring((spec.list,))
+        return WorkflowId(made.id), is_new
+
+    def prepare(self, order: Order, idem: str | None) -> tuple[Run, TaskSpec]:
+        """The run that is ordered and its task, which are to be put in place together."""
         plan = self._plans.get(order.program)
         refuse_unknown_workflow(plan, order.workflow)
         run = Run(
@@ -150,14 +161,12 @@ class Submitter:
             tenant=order.tenant,
             idem=idem,
         )
-        run = replace(run, priority=spec.priority)
-        (made,) = self._persistence.kernel.enqueue(
-            [spec], writes=lambda transaction: self._persistence.write_run(transaction, run)
-        )
-        is_new = made.id == spec.id
-        if is_new:
-            self._ring((spec.list,))
-        return WorkflowId(made.id), is_new
+        return replace(run, priority=spec.priority), spec
+
+
+def idem_of(key: str) -> str:
+    """What makes the first run with a key the only one."""
+    return f"run:{key}"
 
 
 def check_inputs(plan: Plan, workflow: str, inputs: Mapping[str, Json]) -> Mapping[str, Json]:

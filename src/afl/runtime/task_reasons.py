@@ -8,9 +8,28 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from afl.base.durations import format_duration
-from afl.kernel.model import Call, Json, Reason, ReasonCode, State, Task, TaskId, Worker
+from afl.kernel.model import (
+    Call,
+    CallId,
+    Json,
+    Reason,
+    ReasonCode,
+    State,
+    Task,
+    TaskId,
+    Worker,
+)
 from afl.kernel.rules import serves
-from afl.runtime.calls import EXECUTE, NO_TIMEOUT, SIGNALS, TIMERS
+from afl.runtime.calls import (
+    ANSWER,
+    BREAKER,
+    BUDGETS,
+    EXECUTE,
+    NO_TIMEOUT,
+    PEOPLE,
+    SIGNALS,
+    TIMERS,
+)
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.reasons import Answer, WhyCode
 
@@ -33,21 +52,21 @@ class TaskReasons:
             return Answer(WhyCode.CALL, f"Waits for the answer to the call `{call.key}`.", path)
         if task.kind == "pause":
             return paused(run)
-        if task.list == TIMERS:
-            return _timer(path, call)
-        if task.list == SIGNALS:
-            return _event(path, call, task)
-        if task.kind == "human" and task.state is not State.RUNNING:
-            return _person(run, path, call, task)
         if task.kind == "flow":
             return _child(path, task)
-        return replace(self.of_task(task), step=path)
+        answer = _without_worker(f"`{path}`", call, task)
+        return replace(answer or self.of_task(task), step=path)
 
     def of_task(self, task: Task) -> Answer:
         """Why a task is not done."""
         name = _facet(task)
         if task.state is State.RUNNING:
             return self._running(task, name)
+        call = None if task.parent_call is None else self._kernel.get_call(task.parent_call)
+        if call is not None and task.state is State.READY:
+            answer = _without_worker(f"`{name}`", call, task)
+            if answer is not None:
+                return answer
         reason = self._kernel.why(task.id)
         if reason is None:
             return Answer(WhyCode.DONE, f"`{name}` has ended.", detail={"task": task.id})
@@ -57,13 +76,7 @@ class TaskReasons:
             case ReasonCode.LANE_HELD:
                 return self._lane(task, name, reason)
             case ReasonCode.CALLS_OPEN:
-                return Answer(
-                    WhyCode.CALL,
-                    f"`{name}` waits for an answer to a call of its own{_by(reason.until)}.",
-                    since=reason.since,
-                    until=reason.until,
-                    detail={"task": task.id, "call": reason.by},
-                )
+                return self._calls_open(task, name, reason)
             case ReasonCode.RETRY if reason.until is not None and reason.until > self._now():
                 return _retry(task, name, reason)
             case ReasonCode.DELAYED:
@@ -78,6 +91,28 @@ class TaskReasons:
                 )
             case _:
                 return self._claimable(task, name, reason)
+
+    def _calls_open(self, task: Task, name: str, reason: Reason) -> Answer:
+        """Why the first call of a task that waits, such as a turn of an agent, has no answer."""
+        call = None if reason.by is None else self._kernel.get_call(CallId(reason.by))
+        callee = None if call is None or call.callee is None else self._kernel.get_task(call.callee)
+        if call is None or callee is None:
+            return Answer(
+                WhyCode.CALL,
+                f"`{name}` waits for an answer to a call of its own{_by(reason.until)}.",
+                since=reason.since,
+                until=reason.until,
+                detail={"task": task.id, "call": reason.by},
+            )
+        if callee.name == BREAKER:
+            return _breaker(task, name, call, callee)
+        if callee.list == TIMERS:
+            return _model_busy(task, name, call)
+        answer = _without_worker(f"`{name}`", call, callee)
+        if answer is not None:
+            return answer
+        inner = self.of_task(callee)
+        return replace(inner, sentence=f"`{name}` waits for its tool. {inner.sentence}")
 
     def _running(self, task: Task, name: str) -> Answer:
         worker = None if task.worker is None else self._kernel.get_worker(task.worker)
@@ -182,16 +217,24 @@ def paused(run: str) -> Answer:
     )
 
 
-def _timer(path: str, call: Call) -> Answer:
-    return Answer(
-        WhyCode.TIMER,
-        f"`{path}` sleeps until {_time(call.deadline)}.",
-        path,
-        until=call.deadline,
-    )
+def _without_worker(who: str, call: Call, task: Task) -> Answer | None:
+    """Why somebody waits for a task that no worker does; None if workers do it."""
+    if task.list == TIMERS:
+        return Answer(
+            WhyCode.TIMER, f"{who} sleeps until {_time(call.deadline)}.", until=call.deadline
+        )
+    if task.name == ANSWER:
+        return _mail(who, call, task)
+    if task.list == SIGNALS:
+        return _event(who, call, task)
+    if task.list == BUDGETS:
+        return _no_room(who, task)
+    if task.list == PEOPLE and task.state is not State.RUNNING:
+        return _person(who, call, task)
+    return None
 
 
-def _event(path: str, call: Call, task: Task) -> Answer:
+def _event(who: str, call: Call, task: Task) -> Answer:
     given = _given(task).get("params")
     params = given if isinstance(given, dict) else {}
     name, key = str(params.get("name", "")), str(params.get("key", ""))
@@ -199,25 +242,78 @@ def _event(path: str, call: Call, task: Task) -> Answer:
     with_key = f" with the key `{key}`" if key else ""
     return Answer(
         WhyCode.EVENT,
-        f"`{path}` waits for the event `{name}`{with_key}{_by(until)}.",
-        path,
+        f"{who} waits for the event `{name}`{with_key}{_by(until)}.",
         command=f"afl emit {name}{f' --key {key}' if key else ''}",
         until=until,
         detail={"name": name, "key": key},
     )
 
 
-def _person(run: str, path: str, call: Call, task: Task) -> Answer:
+def _mail(who: str, call: Call, task: Task) -> Answer:
+    given = _given(task)
+    to, message = str(given.get("to", "")), str(given.get("message", ""))
+    until = None if call.deadline - task.created_at >= NO_TIMEOUT else call.deadline
+    return Answer(
+        WhyCode.EVENT,
+        f"{who} waits for the answer of `{to}` to the message {message}{_by(until)}.",
+        command=f"afl mail peek {to}",
+        since=task.created_at,
+        until=until,
+        detail={"to": to, "message": message},
+    )
+
+
+def _person(who: str, call: Call, task: Task) -> Answer:
     group = _given(task).get("group")
+    of = f" of the group `{group}`" if group else ""
     until = None if call.deadline - task.created_at >= NO_TIMEOUT else call.deadline
     return Answer(
         WhyCode.PERSON,
-        f"`{path}` waits for a person of the group `{group}`{_by(until)}. The answer is given with "
-        f'`Client().operations.continue_step("{run}", "{path}", {{...}})`.',
-        path,
+        f"{who} waits for a person{of}{_by(until)}.",
+        command=f"afl inbox answer {task.id}",
         since=task.created_at,
         until=until,
         detail={"group": group, "task": task.id},
+    )
+
+
+def _no_room(who: str, task: Task) -> Answer:
+    budgets = _given(task).get("budgets")
+    keys = [
+        (str(each.get("scope")), str(each.get("key")))
+        for each in (budgets if isinstance(budgets, list) else [])
+        if isinstance(each, dict)
+    ]
+    named = " or ".join(f"{scope} {key}" for scope, key in keys)
+    return Answer(
+        WhyCode.BUDGET,
+        f"{who} waits for room in the budget of {named or 'its turn'}: what may be spent is spent "
+        "or reserved.",
+        command=f"afl cost budget set {keys[0][0]} {keys[0][1]}" if keys else None,
+        since=task.created_at,
+        detail={"budgets": [{"scope": scope, "key": key} for scope, key in keys]},
+    )
+
+
+def _model_busy(task: Task, name: str, call: Call) -> Answer:
+    return Answer(
+        WhyCode.TIMER,
+        f"The model of `{name}` was busy; it is asked again at {_time(call.deadline)}.",
+        until=call.deadline,
+        detail={"task": task.id, "call": call.key},
+    )
+
+
+def _breaker(task: Task, name: str, call: Call, timer: Task) -> Answer:
+    breaker = str(_given(timer).get("breaker") or "")
+    return Answer(
+        WhyCode.BREAKER,
+        f"`{name}` waits for the breaker `{breaker}`, which is open: what it protects failed too "
+        f"often. It is tried again at {_time(call.deadline)}.",
+        command="afl breakers list",
+        since=timer.created_at,
+        until=call.deadline,
+        detail={"task": task.id, "breaker": breaker},
     )
 
 

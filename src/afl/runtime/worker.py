@@ -11,9 +11,11 @@ import logging
 import random
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from time import monotonic
 
 from afl.base.ids import IdSource
@@ -22,15 +24,19 @@ from afl.kernel.doorbell import Doorbell, LocalDoorbell
 from afl.kernel.errors import KernelError, NotFound
 from afl.kernel.model import WorkerId, WorkerSpec, WorkerState
 from afl.kernel.waiting import PollPolicy
+from afl.kernel.working.hands import Hands
+from afl.kernel.working.health import LoopHealth
+from afl.kernel.working.lease import Lease
+from afl.kernel.working.loops import AFTER_ERROR_SECONDS, BackgroundLoop
 from afl.runtime.calls import EXECUTE, SCRIPT
 from afl.runtime.evaluator import Evaluator
+from afl.runtime.guarding import Guard
 from afl.runtime.handler_table import HandlerTable
-from afl.runtime.working.counters import Counters, LoopHealth
+from afl.runtime.working.counters import Counters
 from afl.runtime.working.dispatcher import Dispatcher
-from afl.runtime.working.hands import Hands
-from afl.runtime.working.loops import AFTER_ERROR_SECONDS, BackgroundLoop
 from afl.runtime.working.messages import Look, Served, Strays
 from afl.runtime.working.scripts import run_script
+from afl.runtime.working.spooling import ResultSpool, tell_leftovers
 from afl.runtime.working.sweeping import Sweeper
 
 _log = logging.getLogger("afl.worker")
@@ -50,6 +56,11 @@ class WorkerConfig:
     names: tuple[str, ...] | None = None
     #: serve every run and every script; else only advance the runs whose tasks were done here
     all_flows: bool = True
+    #: facets of which no more than `bound` are served at once, within the slots
+    bounded: tuple[str, ...] = ()
+    bound: int = 0
+    #: where results are written down while the database is away; None for nowhere
+    spool: Path | None = None
     lease_seconds: float = 30.0
     renew_seconds: float = 10.0
     poll: PollPolicy = field(default_factory=PollPolicy)
@@ -76,8 +87,12 @@ class Worker:
         doorbell: Doorbell | None = None,
         ids: IdSource | None = None,
         id: WorkerId | None = None,
+        guard: Guard | None = None,
+        asked: Callable[[], None] = lambda: None,
     ) -> None:
-        """Connects to nothing yet. The doorbell stays the caller's; without one it polls."""
+        """Connects to nothing yet. The doorbell and the guard stay the caller's; without a doorbell
+        it polls, without a guard no breaker stands before a facet. `asked` is called when somebody
+        has asked for the worker to be drained."""
         ids = ids or SystemIds()
         self.config = config or WorkerConfig()
         self.id = id or WorkerId(f"{self.config.service}-{ids.new_id()}")
@@ -85,6 +100,9 @@ class Worker:
         self._kernel = evaluator.persistence.kernel
         self._doorbell = doorbell or LocalDoorbell()
         self._hands = Hands()
+        self._lease = Lease(self.config.lease_seconds)
+        self._asked = asked
+        self._was_asked = False
         names = table.names() if self.config.names is None else list(self.config.names)
         if self.config.all_flows:
             table = table.extended(SCRIPT, run_script)
@@ -95,10 +113,22 @@ class Worker:
             self.config.lists,
             self.config.slots,
             self.config.all_flows,
+            frozenset(self.config.bounded),
+            self.config.bound,
         )
         self._dispatcher = Dispatcher(
-            self._served, table, evaluator, ids, self._hands, self.counters, self._doorbell.ring
+            self._served,
+            table,
+            evaluator,
+            ids,
+            self._hands,
+            self._lease,
+            self.counters,
+            self._doorbell.ring,
+            guard,
+            None if self.config.spool is None else ResultSpool(self.config.spool, self.id),
         )
+        self._persistence = evaluator.persistence
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._dispatch, name="afl-dispatcher", daemon=True)
         self._renewal = BackgroundLoop(
@@ -124,8 +154,13 @@ class Worker:
     # Its life
 
     def start(self) -> None:
-        """Makes the worker known and starts its threads."""
+        """Makes the worker known and starts its threads. What workers before it could not tell is
+        told first."""
         self._register()
+        if self.config.spool is not None:
+            adopted = tell_leftovers(self.config.spool, self._persistence)
+            if adopted:
+                _log.warning("%d results of workers that are gone were adopted", adopted)
         self._kernel.set_worker_state(self.id, WorkerState.RUNNING)
         for loop in (self._renewal, self._sweep, self._listener):
             loop.start()
@@ -167,6 +202,7 @@ class Worker:
 
     def _register(self) -> None:
         config, served = self.config, self._served
+        asked = self._lease.ask()
         flows = (EXECUTE,) if served.all_flows else ()
         self._kernel.register(
             WorkerSpec(
@@ -180,6 +216,7 @@ class Worker:
                 lease=timedelta(seconds=config.lease_seconds),
             )
         )
+        self._lease.renewed(asked)
 
     # Its threads
 
@@ -202,11 +239,14 @@ class Worker:
     def _renew(self) -> float:
         self._dispatcher.check_loop()
         named = [held.fence for held in self._hands.all()]
+        asked = self._lease.ask()
         try:
             renewal = self._kernel.renew(self.id, named)
         except NotFound:
             self._register()
             return 0.0
+        self._lease.renewed(asked)
+        self._hear()
         strays = self._hands.take_in(named, renewal)
         if strays:
             self._dispatcher.inbox.put(Strays(tuple(strays)))
@@ -214,7 +254,18 @@ class Worker:
             self._dispatcher.inbox.put(Look())
         return self.config.renew_seconds
 
+    def _hear(self) -> None:
+        """Whether somebody else has set the worker to shut down."""
+        if self.is_draining or self._was_asked:
+            return
+        found = self._kernel.get_worker(self.id)
+        if found is not None and found.state is WorkerState.SHUTDOWN:
+            self._was_asked = True
+            self._asked()
+
     def _sweep_once(self) -> float:
+        if not self._lease.may_judge:
+            return _LOOK_SECONDS
         swept = self._sweeper.sweep()
         if swept:
             self._dispatcher.inbox.put(Look())

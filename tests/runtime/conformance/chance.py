@@ -11,6 +11,7 @@ from typing import TypeVar
 from afl.ir import model as ir
 from afl.kernel.model import Close, Json, Outcome, Task
 from afl.lang.api import compile_sources
+from afl.runtime.calls import PEOPLE
 from afl.runtime.persistence import LogLine
 from afl.runtime.step import StepDefinition
 from afl.testing.clock import SequentialIds
@@ -110,7 +111,7 @@ def programs(seed: str, count: int) -> Iterator[tuple[ir.Program, ir.Facet, dict
 
 
 def _lists(program: ir.Program) -> tuple[str, ...]:
-    """The queues that anything in a program is put on."""
+    """The queues that anything in a program is put on, that of people among them."""
     found = {
         str(argument.value.value)
         for policy in _nodes(program.facets, ir.Policy)
@@ -118,7 +119,7 @@ def _lists(program: ir.Program) -> tuple[str, ...]:
         for argument in policy.args
         if isinstance(argument.value, ir.Literal)
     }
-    return tuple(sorted(found | {"default"}))
+    return tuple(sorted(found | {"default", PEOPLE}))
 
 
 def _startable(program: ir.Program) -> list[ir.Facet]:

@@ -293,17 +293,18 @@ def start_iterations(context: ExecutionContext, map_step: StepDefinition) -> Non
     frame["started"] = started
 
 
-def defer(context: ExecutionContext, path: str) -> None:
-    """Leaves the rest of a step's work to the next iteration."""
-    root = context.edit("")
-    more = root.frame.get("more")
-    paths = list(more) if isinstance(more, list) else []
-    if path not in paths:
-        root.frame["more"] = [*paths, path]
+def defer(context: ExecutionContext, *paths: str) -> None:
+    """Leaves the rest of the work of steps to the next iteration."""
+    more = context.row("").frame.get("more")
+    known: dict[Json, None] = dict.fromkeys(more if isinstance(more, list) else ())
+    if not known.keys() >= set(paths):
+        context.edit("").frame["more"] = list(known | dict.fromkeys(paths))
 
 
 def halted_by(context: ExecutionContext, step: StepDefinition) -> str | None:
     """The failure because of which nothing more starts here: see `machine.halt`."""
+    if not context.plan.has_fail_fast:
+        return None
     path, activation = step.path, Place.of(context, step).activation
     if not fails_fast(context, activation):
         return None

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from afl.kernel.port import Transaction
-from afl.kernel.postgres.database import PostgresTransaction, Row
+from afl.kernel.postgres.database import Row
 from afl.kernel.postgres.store import PostgresStore
 from afl.runtime.kernel_queue import KernelQueue
 from afl.runtime.postgres.statements import SQL
@@ -39,10 +38,3 @@ class PostgresCore(KernelQueue[PostgresStore]):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def opened(transaction: Transaction) -> PostgresTransaction:
-    """The transaction, which must be one of the PostgreSQL store."""
-    if not isinstance(transaction, PostgresTransaction):
-        raise TypeError("the transaction is not one of the PostgreSQL store")
-    return transaction

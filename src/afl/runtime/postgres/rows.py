@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from afl.kernel.errors import BadRequest
@@ -26,6 +26,12 @@ STEP_COLUMNS = """
 """.strip()
 #: As many nulls as a step has columns.
 NO_STEP = ", ".join(["null"] * 12)
+
+#: One encoder for all: `json.dumps` would make one for each value.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+#: In place of parameters that stay as they are. Parameters are a map, never a text.
+_SAME = '"="'
 
 _NO_STEPS = dict.fromkeys(
     (
@@ -109,6 +115,7 @@ def pack_changes(
 ) -> dict[str, str | int | None]:
     """The parameters of `write_changes`. Of a step that is named twice, the last counts."""
     steps: dict[tuple[str, str], StepDefinition] = {}
+    same_params: set[tuple[str, str]] = set()
     waits: list[tuple[str, str, str]] = []
     logs: list[tuple[str, str, str]] = []
     awaits: list[tuple[str, str, str, str]] = []
@@ -117,18 +124,21 @@ def pack_changes(
             steps[run, step.path] = step
         for step in each.updated_steps:
             steps[run, step.path] = step
+        same_params.update((run, path) for path in each.same_params)
         waits += [(run, wait.on, wait.block) for wait in each.waits]
         logs += [(run, line.path, dumps(line.values)) for line in each.logs]
         awaits += [(run, event.call_key, event.name, event.key) for event in each.awaits]
     return {
-        **(_pack_steps(steps) if steps else _NO_STEPS),
+        **(_pack_steps(steps, same_params) if steps else _NO_STEPS),
         **(_pack(_NO_WAITS, waits) if waits else _NO_WAITS),
         **(_pack(_NO_LOGS, logs) if logs else _NO_LOGS),
         **(_pack(_NO_AWAITS, awaits) if awaits else _NO_AWAITS),
     }
 
 
-def _pack_steps(steps: Mapping[tuple[str, str], StepDefinition]) -> dict[str, str]:
+def _pack_steps(
+    steps: Mapping[tuple[str, str], StepDefinition], same_params: Collection[tuple[str, str]]
+) -> dict[str, str]:
     rows = [
         (
             run,
@@ -137,7 +147,7 @@ def _pack_steps(steps: Mapping[tuple[str, str], StepDefinition]) -> dict[str, st
             step.statement_id,
             step.facet_name,
             step.state,
-            dumps(step.params) if step.params else None,
+            _SAME if (run, path) in same_params else dumps(step.params) if step.params else None,
             dumps(step.returns) if step.returns else None,
             None if step.error is None else dumps(step.error),
             step.skipped_because,
@@ -157,7 +167,7 @@ def _pack(names: Iterable[str], rows: Sequence[tuple[str | None, ...]]) -> dict[
 def dumps(value: object) -> str:
     """JSON text of a value."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return _encode(value)
     except (TypeError, ValueError) as error:
         raise BadRequest(f"JSON cannot express this: {error}") from error
 

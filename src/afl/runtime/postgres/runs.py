@@ -9,15 +9,17 @@ from afl.kernel.model import Json
 from afl.kernel.port import Transaction
 from afl.kernel.postgres.packing import array
 from afl.kernel.postgres.rows import is_id
+from afl.kernel.postgres.transactions import opened
 from afl.runtime.entities import Run
 from afl.runtime.persistence import StaleRuns
-from afl.runtime.postgres.core import PostgresCore, opened
+from afl.runtime.postgres.core import PostgresCore
 from afl.runtime.postgres.rows import dumps, dumps_or_none, pack_run, run_of
 from afl.runtime.postgres.statements import SQL, hot
 from afl.runtime.run_values import map_in, run_in
 from afl.runtime.step import WorkflowId
 
 _WRITE_RUN, _START_RUN, _FINISH_RUN = hot("write_run"), hot("start_run"), hot("finish_run")
+_GET_RUN, _GET_RUNS = hot("get_run"), hot("get_runs")
 #: About how many steps one transaction removes.
 _STEPS_PER_BATCH = 10_000
 #: Comes before every id.
@@ -53,11 +55,12 @@ class PostgresRuns(PostgresCore):
         return is_id(run) and self._row("set_pause", {"run": run, "pause": pause}) is not None
 
     def get_run(self, run: WorkflowId) -> Run | None:
-        row = self._row("get_run", {"run": run}) if is_id(run) else None
-        return None if row is None else run_of(row)
+        rows = self._kernel.database.call(_GET_RUN, {"run": run}) if is_id(run) else []
+        return run_of(rows[0]) if rows else None
 
     def get_runs(self, runs: Sequence[WorkflowId]) -> Mapping[WorkflowId, Run]:
-        rows = self._rows("get_runs", {"runs": array([run for run in runs if is_id(run)])})
+        known = array([run for run in runs if is_id(run)])
+        rows = self._kernel.database.call(_GET_RUNS, {"runs": known})
         return {run.id: run for run in map(run_of, rows)}
 
     def find_runs(

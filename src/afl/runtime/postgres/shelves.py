@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from afl.ir.codec import loads
@@ -39,6 +39,9 @@ class PostgresPrograms(PostgresCore):
 
     def deployments(self) -> Mapping[str, str]:
         return dict(self._rows("deployments", {}))
+
+    def newest_programs(self, limit: int) -> Sequence[str]:
+        return [program for (program,) in self._rows("newest_programs", {"limit": limit})]
 
 
 class PostgresSignals(PostgresCore):

@@ -1,7 +1,9 @@
 """The named statements of `sql/*.sql`, read once.
 
 `{run}`, `{step}` and `{no_step}` stand for the columns of a run aliased `r` and of a step aliased
-`s`, in the order in which `rows` reads them, and for as many nulls as the latter.
+`s`, in the order in which `rows` reads them, and for as many nulls as the latter. `{task}` stands
+for those of a task of the kernel aliased `t`, `{schedule}` for those of a schedule aliased `c`, and
+`{due}` for those of one that was taken.
 """
 
 from __future__ import annotations
@@ -9,10 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.resources import files
 
+from afl.kernel.postgres.rows import TASK_COLUMNS
 from afl.kernel.postgres.statements import Hot, numbered, parse
 from afl.runtime.postgres.rows import NO_STEP, RUN_COLUMNS, STEP_COLUMNS
+from afl.runtime.postgres.schedule_rows import DUE_COLUMNS, SCHEDULE_COLUMNS
 
-_COLUMNS = {"{run}": RUN_COLUMNS, "{step}": STEP_COLUMNS, "{no_step}": NO_STEP}
+_COLUMNS = {
+    "{run}": RUN_COLUMNS,
+    "{step}": STEP_COLUMNS,
+    "{no_step}": NO_STEP,
+    "{task}": TASK_COLUMNS,
+    "{schedule}": SCHEDULE_COLUMNS,
+    "{due}": DUE_COLUMNS,
+}
 
 
 def _load() -> Mapping[str, bytes]:

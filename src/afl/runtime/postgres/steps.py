@@ -8,14 +8,15 @@ from afl.kernel.port import Transaction
 from afl.kernel.postgres.database import Row
 from afl.kernel.postgres.packing import array
 from afl.kernel.postgres.rows import is_id
+from afl.kernel.postgres.transactions import opened
 from afl.runtime.persistence import IterationChanges, Loaded, LogLine, Needed
-from afl.runtime.postgres.core import PostgresCore, opened
+from afl.runtime.postgres.core import PostgresCore
 from afl.runtime.postgres.rows import pack_changes, step_of
-from afl.runtime.postgres.statements import SQL, hot
+from afl.runtime.postgres.statements import hot
 from afl.runtime.step import StepDefinition, StepId, WorkflowId, split_step_id
 
 _WRITE = hot("write_changes")
-_LOAD, _LOAD_STEPS = SQL["load"], SQL["load_steps"]
+_LOAD, _LOAD_STEPS = hot("load"), hot("load_steps")
 
 
 class PostgresSteps(PostgresCore):
@@ -41,8 +42,8 @@ class PostgresSteps(PostgresCore):
         if needed.yields or needed.waits:
             parameters["yields"] = array(needed.yields)
             parameters["waits"] = array(needed.waits)
-            return _loaded(self._kernel.database.rows(_LOAD, parameters))
-        rows = self._kernel.database.rows(_LOAD_STEPS, parameters) if needed.steps else []
+            return _loaded(self._kernel.database.call(_LOAD, parameters))
+        rows = self._kernel.database.call(_LOAD_STEPS, parameters) if needed.steps else []
         return Loaded({row[1]: step_of(row) for row in rows})
 
     def get_step(self, step: StepId) -> StepDefinition | None:

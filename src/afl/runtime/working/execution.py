@@ -6,22 +6,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from datetime import datetime, timedelta
 from multiprocessing import get_context
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, cast
 
 from afl.kernel.errors import Fenced
 from afl.kernel.model import Close, Fence, Json, Outcome, Suspend, Task
 from afl.kernel.port import TaskQueue
+from afl.kernel.working.hands import Held
 from afl.runtime.handler_table import Handler, HandlerFunction, HandlerKind, Invocation, params_of
 from afl.runtime.working.at_hand import is_at_hand
-from afl.runtime.working.hands import Held
+from afl.runtime.working.in_turn import Attempt, InTurn
 from afl.runtime.working.messages import Finished
-from afl.runtime.working.outcomes import bad_result, close_of_error, close_of_result
+from afl.runtime.working.outcomes import (
+    attempt_seconds,
+    bad_result,
+    close_of_error,
+    close_of_result,
+)
 from afl.runtime.working.threads import HandlerThreads
 
 _log = logging.getLogger("afl.worker")
@@ -39,8 +45,11 @@ class Execution:
         self._slots = slots
         self._tell = tell
         self._threads = HandlerThreads(slots)
+        self._in_turn = InTurn(self._threads.run, self._attempt_in_turn)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._processes: ProcessPoolExecutor | None = None
+        #: attempts that a process is at
+        self._in_processes: set[Future[Any]] = set()
         self._coroutines: dict[Fence, tuple[str, Future[Any]]] = {}
         #: set by the event loop when it next goes round
         self._round: threading.Event | None = None
@@ -48,12 +57,25 @@ class Execution:
 
     def start(self, held: Held, handler: Handler) -> None:
         """Begins an attempt at a task in hand."""
+        _limit(held)
         if handler.kind is HandlerKind.SYNC:
             self._threads.run(lambda: self._attempt(held, handler))
         elif handler.kind is HandlerKind.ASYNC:
             self._start_coroutine(held, handler)
         else:
             self._start_process(held, handler)
+
+    def start_in_turn(self, attempts: Sequence[Attempt], free_slots: int) -> None:
+        """Begins attempts by plain functions, the rest of them when the first are through."""
+        for held, _ in attempts[: max(0, free_slots)]:
+            # the dispatcher looks at it before it waits
+            _limit(held)
+        self._in_turn.add(attempts, free_slots)
+
+    def give_up(self, held: Held) -> None:
+        """Waits no longer for an attempt, which is asked to end."""
+        self.cancel(held)
+        self._in_turn.give_up(held)
 
     def cancel(self, held: Held) -> None:
         """Asks an attempt to end. What can be ended from outside is."""
@@ -81,13 +103,23 @@ class Execution:
 
     def close(self) -> None:
         """Ends what can be ended; waits for nobody."""
+        self._in_turn.clear()
         self._threads.close()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
         if self._processes is not None:
-            self._processes.shutdown(wait=False, cancel_futures=True)
+            # if nothing is under way this is done at once, and the end of this process, which waits
+            # for the pool too, does not come upon it in the middle of that
+            self._processes.shutdown(wait=not self._in_processes, cancel_futures=True)
 
     # Threads
+
+    def _attempt_in_turn(self, held: Held, handler: Handler) -> None:
+        if held.cancelled.is_set():
+            self._tell(Finished(held.fence, Suspend()))
+            return
+        _limit(held)
+        self._attempt(held, handler)
 
     def _attempt(self, held: Held, handler: Handler) -> None:
         end: Close | Suspend = bad_result(handler.name, "ended without an answer")
@@ -161,6 +193,8 @@ class Execution:
             self._start_process(held, handler)
             return
         begun = perf_counter()
+        self._in_processes.add(future)
+        future.add_done_callback(self._in_processes.discard)
         future.add_done_callback(lambda done: self._ended(held, handler, done, begun))
 
     def _ended(self, held: Held, handler: Handler, done: Future[Any], begun: float) -> None:
@@ -172,6 +206,12 @@ class Execution:
             end = _end_of_error(held, handler, error)
         finally:
             self._tell(Finished(held.fence, end, perf_counter() - begun))
+
+
+def _limit(held: Held) -> None:
+    """An attempt begins: its time runs from now."""
+    seconds = attempt_seconds(held.claim.task)
+    held.expires = None if seconds is None else monotonic() + seconds
 
 
 def _in_process(function: HandlerFunction, task: Task) -> Mapping[str, Json]:

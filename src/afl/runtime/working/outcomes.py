@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from afl.kernel.errors import BadRequest
-from afl.kernel.model import Close, Json, Outcome, Task
+from afl.kernel.model import CallStatus, Close, Json, Outcome, Task
 from afl.kernel.requests import json_copy
+from afl.kernel.rules import status_of
 from afl.runtime.conversions import WrongValue
 from afl.runtime.handler_table import Permanent
 
@@ -35,7 +36,8 @@ def bad_result(handler: str, message: str) -> Close:
 
 def close_of_error(task: Task, error: BaseException) -> Close:
     """The end of an attempt whose handler has raised."""
-    kind = type(error).__name__
+    # an error may bring the type under which flows know it
+    kind = str(getattr(error, "error_type", type(error).__name__))
     permanent = isinstance(error, Permanent | WrongValue)
     return _failed(task, kind, str(error) or kind, permanent=permanent)
 
@@ -43,6 +45,12 @@ def close_of_error(task: Task, error: BaseException) -> Close:
 def close_of_timeout(task: Task, seconds: float) -> Close:
     """The end of an attempt that took longer than it may."""
     return _failed(task, TIMEOUT, f"`{facet_of(task)}` took longer than {seconds:g} s.")
+
+
+def reply_of(close: Close) -> tuple[CallStatus, Json]:
+    """The answer that closing a task this way gives to its caller."""
+    body = close.error if close.outcome is Outcome.FAILED else close.result
+    return status_of(close.outcome), body
 
 
 def facet_of(task: Task) -> str:
@@ -66,14 +74,27 @@ def run_of(task: Task) -> str | None:
     return run if isinstance(run, str) else None
 
 
+def step_of(task: Task) -> str | None:
+    """The path of the step for which a task is done."""
+    given = task.input
+    step = given.get("step") if isinstance(given, dict) else None
+    return step if isinstance(step, str) else None
+
+
 def is_irreversible(task: Task) -> bool:
     """Whether nothing can take back what doing the task does to the world."""
-    return is_irreversible_input(task.input)
+    return isinstance(task.input, dict) and task.input.get("effect") == "irreversible"
 
 
-def is_irreversible_input(given: Json) -> bool:
-    """The same, of what a task is made with."""
-    return isinstance(given, dict) and given.get("effect") == "irreversible"
+def is_guarded(task: Task) -> bool:
+    """Whether a circuit breaker stands before the work."""
+    return isinstance(task.input, dict) and "breaker" in task.input
+
+
+def needs_task(given: Json) -> bool:
+    """Whether work with this input is to be seen by others: nothing can take it back, or it may
+    have to wait for a circuit breaker."""
+    return isinstance(given, dict) and (given.get("effect") == "irreversible" or "breaker" in given)
 
 
 def _failed(task: Task, kind: str, message: str, *, permanent: bool = False) -> Close:

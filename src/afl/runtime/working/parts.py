@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from afl.kernel.errors import NotFound
 from afl.kernel.model import Claim, ClaimRequest, Commit, Committed, Json
 from afl.kernel.port import Transaction, Writes
+from afl.kernel.working.hands import Held
 from afl.runtime.evaluator import Evaluator, Turn
+from afl.runtime.replies import Reply
 from afl.runtime.states import RunState
 from afl.runtime.step import WorkflowId
-from afl.runtime.working.hands import Held
 from afl.runtime.working.runs_in_hand import RunInHand
 
 
@@ -33,6 +35,10 @@ class Part:
     failure: dict[str, Json] | None = None
     #: it is what is left to say of a result that the store has refused
     replaces_refused: bool = False
+    #: what the flow's turn has taken in that is in no row yet: the results of work at hand
+    answers: list[Reply] = field(default_factory=list)
+    #: what follows from it is under way already, though the store has not taken it yet
+    is_told: bool = False
 
     def end(self, held: Held, commit: Commit) -> None:
         """Adds the end of a task."""
@@ -62,6 +68,8 @@ class Committer:
         ends = [commit for part in parts for commit in part.commits[: len(part.ended)]]
         steps = [commit for part in parts for commit in part.commits[len(part.ended) :]]
         commits = [*ends, *steps]
+        if request is not None and not commits:
+            return Brought([], self._claim(request))
         writes = self._writes(parts)
         claims: list[Claim] = []
         if request is None:
@@ -74,6 +82,13 @@ class Committer:
             for part in parts
         ]
         return Brought(answers, claims)
+
+    def _claim(self, request: ClaimRequest) -> list[Claim]:
+        """Takes tasks, if the worker is alive; the renewal makes it so again."""
+        try:
+            return self._kernel.claim(request)
+        except NotFound:
+            return []
 
     def _writes(self, parts: Sequence[Part]) -> Writes | None:
         turns = [part.turn for part in parts if part.turn is not None]

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from afl.kernel.errors import Fenced
-from afl.kernel.model import Commit, Fence, Suspend
-from afl.kernel.port import TaskQueue
-from afl.runtime.step import ROOT, error_of
+from afl.kernel.model import Close, Commit, Suspend, Then
+from afl.kernel.working.hands import Hands, Held
+from afl.runtime.replies import Reply
+from afl.runtime.step import ROOT, WorkflowId, error_of
+from afl.runtime.superseded import Superseded
 from afl.runtime.working.flows import Flows
-from afl.runtime.working.hands import Hands
-from afl.runtime.working.outcomes import bad_result, facet_of
+from afl.runtime.working.outcomes import bad_result, facet_of, reply_of, run_of, step_of
 from afl.runtime.working.parts import Part
+from afl.runtime.working.runs_in_hand import RunInHand
 
 _log = logging.getLogger("afl.worker")
+
+
+def superseded(part: Part, worker: str) -> list[Superseded]:
+    """The results of a part whose fence was lost: somebody else has been given the work."""
+    found = [] if part.flow is None else superseded_answers(part.flow, part.answers, worker)
+    for held, commit in zip(part.ended, part.commits, strict=False):
+        found += superseded_end(held, commit.then, worker)
+    return found
+
+
+def superseded_answers(run: RunInHand, answers: Iterable[Reply], worker: str) -> list[Superseded]:
+    """The same, of work at hand for a run."""
+    return [
+        Superseded(WorkflowId(run.task.id), reply.key, worker, reply.status, reply.body)
+        for reply in answers
+    ]
+
+
+def superseded_end(held: Held, then: Then, worker: str) -> list[Superseded]:
+    """The same, of one attempt."""
+    task = held.claim.task
+    run, path = run_of(task), step_of(task)
+    if not isinstance(then, Close) or run is None or path is None:
+        return []
+    return [Superseded(WorkflowId(run), path, worker, *reply_of(then))]
 
 
 def split(part: Part, error: Exception, flows: Flows, hands: Hands) -> list[Part]:
@@ -28,7 +56,8 @@ def split(part: Part, error: Exception, flows: Flows, hands: Hands) -> list[Part
             Part([commit], [held]) for held, commit in zip(part.ended, part.commits, strict=False)
         ]
         if run is not None:
-            parts.append(Part([Commit(run.held.fence, Suspend(), run.number)], flow=run))
+            letting_go = Commit(run.held.fence, Suspend(), run.number)
+            parts.append(Part([letting_go], flow=run, answers=part.answers))
         return parts
     if run is not None:
         if isinstance(error, Fenced) or part.turn is None:
@@ -46,14 +75,3 @@ def split(part: Part, error: Exception, flows: Flows, hands: Hands) -> list[Part
     name = facet_of(held.claim.task)
     close = bad_result(name, f"answered with something that cannot be stored: {error}")
     return [Part([Commit(held.fence, close, commit.number)], [held], replaces_refused=True)]
-
-
-def give_back(kernel: TaskQueue, fence: Fence) -> None:
-    """Returns a task, whatever was committed under its fence before."""
-    held, number = True, 0
-    while held:
-        try:
-            (done,) = kernel.commit([Commit(fence, Suspend(), number)])
-        except Fenced:
-            return
-        held, number = done.task.fence == fence, done.task.commits

@@ -4,10 +4,9 @@ whose tasks were closed, events reach those who wait for them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from datetime import timedelta
 
-from afl.kernel.errors import KernelError
+from afl.kernel.working.leading import Lead
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.settling import ENDED, Settler
 from afl.runtime.signalling import deliver
@@ -26,14 +25,13 @@ class Sweeper:
     ) -> None:
         self._persistence = persistence
         self._kernel = persistence.kernel
-        self._owner = owner
+        self._lead = Lead(self._kernel, SWEEPER, owner, _HELD)
         self._ring = ring
         self._settler = Settler(persistence)
-        self._is_ours = False
 
     def sweep(self) -> int | None:
         """One sweep. Tells how much there was to do; None if another worker does this."""
-        if not self._take_lock():
+        if not self._lead.take():
             return None
         swept = self._kernel.sweep().total
         ended = self._settler.settle_runs()
@@ -43,14 +41,4 @@ class Sweeper:
 
     def release(self) -> None:
         """Lets another worker sweep; without this it does so in a moment."""
-        if self._is_ours:
-            with suppress(KernelError):
-                self._kernel.release_lock(SWEEPER, self._owner)
-
-    def _take_lock(self) -> bool:
-        # a look writes nothing, and most workers need no more
-        held = None if self._is_ours else self._kernel.get_lock(SWEEPER)
-        self._is_ours = (held is None or held.token == self._owner) and (
-            self._kernel.acquire_lock(SWEEPER, self._owner, _HELD) is not None
-        )
-        return self._is_ours
+        self._lead.release()

@@ -30,8 +30,9 @@ begin
             statement_id = excluded.statement_id,
             facet_name = excluded.facet_name,
             state = excluded.state,
-            params = case when s.params::text = excluded.params::text
-                          then s.params else excluded.params end,
+            params = case when excluded.params::text = '"="' then s.params
+                          when s.params::text = excluded.params::text then s.params
+                          else excluded.params end,
             returns = case when s.returns::text = excluded.returns::text
                            then s.returns else excluded.returns end,
             error = excluded.error,

@@ -21,3 +21,7 @@ select d.program from afl.deployment d where d.name = %(name)s
 -- name: deployments
 -- All current programs.
 select d.name, d.program from afl.deployment d order by d.name collate "C"
+
+-- name: newest_programs
+-- The programs that were saved last.
+select p.hash from afl.program p order by p.saved_at desc, p.hash limit %(limit)s
