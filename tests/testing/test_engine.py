@@ -162,11 +162,12 @@ class TestSimulation:
 
 
 def test_fifty_flows_test_in_under_ten_seconds() -> None:
-    start = time.perf_counter()
+    # of this process's own time: others may be busy
+    start = time.process_time()
     for number in range(50):
         engine = Engine()
         engine.compile(FLOW)
         engine.stub("Charge", returns=lambda cents: {"receipt": str(cents)})
         run = engine.run("demo.All", {"amounts": [number, number + 1]})
         assert run.outputs == {"receipts": [str(number), str(number + 1)]}
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from afl.app.compiling import Source, compile_program
 from afl.kernel.model import Close, Json, Task
@@ -37,7 +37,11 @@ from afl.runtime.working.scripts import run_script
 from afl.testing.clock import SequentialIds, VirtualClock
 from afl.testing.engine_clock import EngineClock, next_due
 from afl.testing.engine_driver import AroundCommit, Driver, Work, carry_out
+from afl.testing.engine_inbox import EngineInbox
 from afl.testing.engine_stubs import Answers, BadStub, Stub
+
+if TYPE_CHECKING:
+    from afl.testing.engine_turns import FakeLlm
 
 #: A wait that is longer than this was not meant to end by itself.
 _LONGEST_WAIT = timedelta(days=3000)
@@ -80,6 +84,10 @@ class Engine:
         self._driver = Driver(self.store, self._work, ids, around_commit=around_commit)
         self.clock = EngineClock(virtual, self)
         self.stubs: dict[str, Stub] = {}
+        self.inbox = EngineInbox(self)
+        self._around_commit = around_commit
+        self._virtual = virtual
+        self._fake_llm: FakeLlm | None = None
         self._apps: list[Served] = []
         self._tables: dict[tuple[Served, Plan], HandlerTable] = {}
 
@@ -95,6 +103,22 @@ class Engine:
     def operations(self) -> Operations:
         """All that can be done to runs: `cancel`, `pause`, `why` and so on."""
         return self._driver.operations
+
+    @property
+    def fake_llm(self) -> FakeLlm:
+        """The models of the engine, which follow scripts. Needs the extra `agents`."""
+        if self._fake_llm is None:
+            # an extra that tests without models do not need
+            from afl.testing.engine_turns import FakeLlm  # noqa: PLC0415
+
+            self._fake_llm = self._driver.turns = FakeLlm(
+                self.store,
+                lambda: self.evaluator.plans,
+                self._virtual,
+                self._around_commit,
+                self._facet_named,
+            )
+        return self._fake_llm
 
     def compile(self, source: Source) -> str:
         """Compiles and deploys a program, given as a text, files or a folder; its hash."""
@@ -131,6 +155,8 @@ class Engine:
         if text is not None:
             other.store.deploy("default", other.store.save_program(text))
         other.stubs.update(self.stubs)
+        for facet, replies in self._fake_llm.scripts.items() if self._fake_llm else ():
+            other.fake_llm.script(facet, *replies)
         for app in self._apps:
             other.use(app)
 
@@ -186,9 +212,13 @@ class Engine:
     def _stuck(self, run: Run, unserved: list[Task]) -> str:
         if unserved:
             names = ", ".join(f"`{facet_of(task)}`" for task in unserved)
-            return (
-                f'Nobody does {names}. Stub it: stub("{facet_of(unserved[0])}", returns={{...}}).'
-            )
+            first = facet_of(unserved[0])
+            ways = {
+                "human": ", or answer it: inbox.answer({...})",
+                "turn": f', or script its model: fake_llm.script("{first}", {{...}})',
+            }
+            way = ways.get(unserved[0].kind, "")
+            return f'Nobody does {names}. Stub it: stub("{first}", returns={{...}}){way}.'
         answers = "\n".join(answer.sentence for answer in self.operations.why(run.id).answers)
         return f"The run cannot go on:\n{answers}"
 

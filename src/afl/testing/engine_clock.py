@@ -12,6 +12,7 @@ from afl.kernel.port import Store
 from afl.testing.clock import VirtualClock
 
 _PAGE = 1000
+_CALLERS = ("flow", "turn")
 _OPEN = (State.QUEUED, State.READY, State.RUNNING, State.WAITING)
 
 
@@ -64,7 +65,7 @@ def _dues(kernel: Store) -> Iterator[datetime]:
                     yield task.run_at
                 if task.deadline is not None:
                     yield task.deadline
-                for call in kernel.calls_of(task.id) if task.kind == "flow" else ():
+                for call in kernel.calls_of(task.id) if task.kind in _CALLERS else ():
                     if call.status is CallStatus.OPEN:
                         yield call.deadline
             page = kernel.find_tasks(state=state, after=page[-1].id, limit=_PAGE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Protocol
 
 from afl.base.ids import IdSource
 from afl.kernel.model import Claim, Close, Commit, State, Task, TaskId, WorkerId, WorkerSpec
@@ -17,13 +18,21 @@ from afl.runtime.persistence import PersistenceAPI
 LEASE = timedelta(minutes=1)
 _PAGE = 1000
 #: Kinds of tasks that nobody serves: they are answered by time or from outside.
-_UNSERVED = ("flow", "timer", "signal", "pause")
+_UNSERVED = ("flow", "timer", "signal", "pause", "budget")
 
 Work = Callable[[Task], Close]
 #: Who does a task; None if nobody here does such work.
 Find = Callable[[Task], Work | None]
 #: Carries out the commit of a task, and may die before or after it.
 AroundCommit = Callable[[Task, Callable[[], None]], None]
+
+
+class Turns(Protocol):
+    """What goes on with turns of models."""
+
+    def serves(self, task: Task) -> bool: ...
+    def run(self, claim: Claim) -> None: ...
+    def wake(self) -> int: ...
 
 
 def carry_out(task: Task, commit: Callable[[], None]) -> None:
@@ -46,6 +55,8 @@ class Driver:
         self._find = find
         self._ids = ids
         self._around_commit = around_commit
+        #: who answers prompts that nobody else serves
+        self.turns: Turns | None = None
         self.restart()
 
     @property
@@ -65,6 +76,7 @@ class Driver:
         while True:
             self.kernel.renew(self._worker)
             moved = self.kernel.sweep().total + self.operations.deliver_events()
+            moved += 0 if self.turns is None else self.turns.wake()
             moved += sum([self._advance(task) for task in self._ready() if task.kind == "flow"])
             moved += sum([self._do(task) for task in self._ready() if task.kind not in _UNSERVED])
             if not moved:
@@ -105,6 +117,11 @@ class Driver:
 
     def _do(self, task: Task) -> bool:
         work = self._find(task)
+        if work is None and self.turns is not None and self.turns.serves(task):
+            taken = self.kernel.take(self._worker, task.id)
+            if taken is not None:
+                self.turns.run(taken)
+            return taken is not None
         claim = None if work is None else self.kernel.take(self._worker, task.id)
         if work is None or claim is None:
             return False

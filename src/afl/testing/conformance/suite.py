@@ -7,6 +7,7 @@ import pytest
 # Before the cases are imported, so that a failing assert in them shows its values.
 pytest.register_assert_rewrite("afl.testing.conformance.cases")
 
+from afl.testing.conformance.cases.answers import AnswerCases  # noqa: E402
 from afl.testing.conformance.cases.calls import CallCases  # noqa: E402
 from afl.testing.conformance.cases.claims import ClaimCases, WorkerCases  # noqa: E402
 from afl.testing.conformance.cases.commits import CommitCases, EagerCases  # noqa: E402
@@ -39,6 +40,7 @@ class ConformanceSuite(
     ExtendCases,
     StrayCases,
     CallCases,
+    AnswerCases,
     LaneCases,
     RetryCases,
     CrashCases,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from afl.base.clock import Clock
 from afl.base.ids import IdSource
 from afl.kernel import memory
+from afl.kernel.memory.tables import opened
 from afl.kernel.model import CallSpec, Json, Swept
 from afl.kernel.port import Transaction
 from afl.runtime.entities import Run
 from afl.runtime.memory_store import MemoryStore
-from afl.runtime.memory_tables import opened
 from afl.runtime.persistence import IterationChanges, Loaded, Needed
 from afl.runtime.states import ObjectType
 from afl.runtime.step import StepDefinition, WorkflowId, parent_of
@@ -36,6 +36,7 @@ class Counts:
     outside_answers: int = 0
     inline_answers: int = 0
     answers_at_hand: int = 0
+    answers_unseen: int = 0
     memories_lost: int = 0
 
 
@@ -111,6 +112,8 @@ class FlowStore(MemoryStore):
                 raise Violation("every step is made once", step.path)
             if step.object_type == ObjectType.BLOCK and step.name.isdigit():
                 self._live.setdefault((run, parent_of(step.path)), set()).add(step.path)
+            # the work of a first turn may be done before the turn is written
+            self.taken[run, step.path] += "answered" in step.frame
         for step in changes.updated_steps:
             before = rows.get(step.path)
             if before is None:

@@ -35,7 +35,7 @@ from afl.runtime.context import count
 from afl.runtime.evaluator import Evaluator, Turn
 from afl.runtime.replies import Reply
 from afl.runtime.step import ROOT, WorkflowId
-from afl.runtime.working.at_hand import may_be_at_hand
+from afl.runtime.working.at_hand import may_be_at_hand, may_begin_unseen
 from afl.testing.flow_simulation.answers import EVENTS, answer
 from afl.testing.flow_simulation.store import FlowStore
 from afl.testing.simulation.steps import Steps, ask
@@ -171,11 +171,20 @@ class Worker:
         evaluator = self._evaluator
         stay = self._rng.random() < self._habits.inline
         turn = self._evaluated(claim, lambda: evaluator.evaluate(claim, stay=stay))
+        is_first = not claim.task.crashes
         while turn is not None:
             at_hand: Sequence[CallSpec] = ()
             if self._rng.random() < self._habits.at_hand and _may_keep(turn):
                 at_hand = turn.commit.calls
                 turn = evaluator.keep_at_hand(turn)
+                if is_first and may_begin_unseen(turn):
+                    unseen = int(self._rng.random() * (len(at_hand) + 1))
+                    early = at_hand[:unseen]
+                    at_hand = at_hand[unseen:]
+                    turn = yield from self._work_unseen(claim, evaluator, turn, early)
+                    if turn is None:
+                        return
+            is_first = False
             claims = yield from self.commit_turn(evaluator, turn, stay=stay)
             if claims is None or not turn.goes_on:
                 return
@@ -252,6 +261,18 @@ class Worker:
         failed = close.outcome is Outcome.FAILED
         body = close.error if failed else close.result
         return Reply(spec.key, CallStatus.ERROR if failed else CallStatus.OK, body)
+
+    def _work_unseen(
+        self, claim: Claim, evaluator: Evaluator, turn: Turn, specs: Sequence[CallSpec]
+    ) -> Steps[Turn | None]:
+        """Does work at hand before the turn that asks for it is committed; the turn with it."""
+        replies: list[tuple[CallId | None, Reply]] = []
+        for spec in specs:
+            replies.append((None, (yield from self._work_at_hand(spec))))
+            self._store.counts.answers_unseen += 1
+        if not replies:
+            return turn
+        return self._evaluated(claim, lambda: evaluator.extend(turn, replies))
 
     def _effect(self, given: Json, failures: int) -> Close:
         assert isinstance(given, dict)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from afl.kernel.errors import BadRequest, NotFound
-from afl.kernel.model import Card, CardHash, Json, Outcome, RunId, State
+from afl.kernel.model import Announcement, Card, CardHash, Json, Outcome, RunId, State
+from afl.kernel.port import Transaction
 from afl.kernel.rules import card_hash
 from afl.testing.conformance.cases.base import Cases
 from afl.testing.conformance.driver import DAY, FAILED, HOUR, MINUTE, NOBODY, Driver
@@ -70,6 +71,35 @@ class OutboxCases(Cases):
         assert driver.store.read_outbox(limit=2) == entries[:2]
         assert driver.store.read_outbox(after=entries[1].id, limit=2) == entries[2:4]
         assert driver.store.read_outbox(after=entries[-1].id) == []
+
+    def test_an_announcement_is_there_when_its_transaction_is_committed(
+        self, driver: Driver
+    ) -> None:
+        task = driver.enqueue()
+        entry = Announcement("state", task.id, task.run, {"status": "running"})
+        store = driver.store
+        store.commit((), writes=lambda transaction: store.announce(transaction, entry))
+        (read,) = store.read_outbox()
+        assert (read.topic, read.task, read.run) == ("state", task.id, task.run)
+        assert read.body == {"status": "running"}
+
+    def test_an_announcement_of_an_abandoned_transaction_is_not_there(self, driver: Driver) -> None:
+        task = driver.enqueue()
+
+        def writes(transaction: Transaction) -> None:
+            driver.store.announce(transaction, Announcement("state", task.id, task.run))
+            raise KeyError("on purpose")
+
+        with pytest.raises(KeyError):
+            driver.store.commit((), writes=writes)
+        assert driver.store.read_outbox() == []
+
+    def test_the_kernels_own_topics_are_refused(self, driver: Driver) -> None:
+        task = driver.enqueue()
+        entry = Announcement("closed", task.id, task.run)
+        store = driver.store
+        with pytest.raises(BadRequest):
+            store.commit((), writes=lambda transaction: store.announce(transaction, entry))
 
     def test_trimming_removes_what_was_read(self, driver: Driver) -> None:
         driver.trimmed = True
