@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from afl.app.context import Context
     from afl.app.errors import Permanent, Retry, Skip
     from afl.app.run import Run
+    from afl.bridges.claude_agent_runner import ClaudeAgentRunner
 
 __all__ = [
     "App",
+    "ClaudeAgentRunner",
     "Client",
     "Context",
     "Permanent",
@@ -36,6 +38,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "App": "afl.app.app",
+    "ClaudeAgentRunner": "afl.bridges.claude_agent_runner",
     "Client": "afl.app.client",
     "Context": "afl.app.context",
     "Permanent": "afl.app.errors",

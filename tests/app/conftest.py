@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterator
 
 import pytest
+import redis
 
+from afl.app.migrating import migrate
 from tests.kernel.postgres.databases import migrated_database, server_is_there
-from tests.runtime.kept import clear_runs, whole_schema
+from tests.messaging.postgres_harness import clear_mail
+from tests.messaging.redis_servers import server
+from tests.runtime.kept import clear_runs
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +20,7 @@ def app_database() -> Iterator[str]:
     if not server_is_there():
         pytest.skip("there is no PostgreSQL to test with")
     with migrated_database() as url:
-        whole_schema(url)
+        migrate(url)
         yield url
 
 
@@ -32,3 +37,29 @@ def database(request: pytest.FixtureRequest) -> str:
 def _as_url(conninfo: str) -> str:
     parts = dict(part.split("=", 1) for part in conninfo.split())
     return f"postgresql://{parts['host']}/{parts['dbname']}"
+
+
+@pytest.fixture(scope="session")
+def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Redis that the tests of this process share: mailboxes in it have no prefix of their own."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("there is no redis-server to start")
+    with server(tmp_path_factory.mktemp("redis")) as made:
+        yield f"redis://127.0.0.1:{made.port}"
+
+
+@pytest.fixture(params=["memory", "postgres", "redis"])
+def mail_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a store with nothing in it; mailboxes are in it, or in Redis."""
+    if request.param == "memory":
+        return f"memory:{secrets.token_hex(4)}"
+    conninfo = str(request.getfixturevalue("app_database"))
+    clear_runs(conninfo)
+    if request.param == "postgres":
+        clear_mail(conninfo)
+    else:
+        url = str(request.getfixturevalue("own_redis"))
+        with redis.Redis.from_url(url) as client:
+            client.flushall()
+        monkeypatch.setenv("AFL_REDIS_URL", url)
+    return _as_url(conninfo)

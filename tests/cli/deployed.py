@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from click.testing import Result
 from psycopg.conninfo import conninfo_to_dict
 
 from afl import App, Client
+from afl.app.migrating import migrate
 from afl.app.services import connect
 from afl.app.serving import AppWorker
-from afl.runtime.postgres.migrate import migrate
+from afl.runtime.errors import RunEnded
 from afl.runtime.worker import WorkerConfig
 from tests.cli.runner import run
 from tests.kernel.postgres.databases import empty_database
@@ -142,6 +143,13 @@ def id_in(result: Result) -> str:
     found = _ID.search(result.stdout)
     assert found is not None, (result.stdout, result.stderr)
     return found.group()
+
+
+def end(client: Client, name: str) -> None:
+    """So that the next test's worker finds nothing; a worker may have ended the run as it left."""
+    with suppress(RunEnded):
+        client.run(name).cancel(force=True)
+    client.operations.persistence.kernel.sweep()
 
 
 def submit(url: str, *args: str) -> str:

@@ -15,10 +15,15 @@ from afl.cli.main import cli
 AFL = Path(sys.executable).with_name("afl")
 
 
-def run(*args: str | Path, input: str | bytes | None = None) -> Result:
-    """Run a command line in this process, with the settings of no one."""
+def run(
+    *args: str | Path,
+    input: str | bytes | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Result:
+    """Run a command line in this process, with these settings only."""
     settings = {name: None for name in os.environ if name.startswith("AFL_")}
-    return CliRunner(env={**settings, "NO_COLOR": None, "COLUMNS": "100"}).invoke(
+    plain = {**settings, "NO_COLOR": None, "COLUMNS": "100"}
+    return CliRunner(env={**plain, **(variables or {})}).invoke(
         cli, [str(arg) for arg in args], input=input, prog_name="afl"
     )
 

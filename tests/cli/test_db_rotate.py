@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from afl.app.migrating import migrate
 from afl.cli import exit_codes
 from afl.kernel.model import ClaimRequest, Close, Commit, Outcome, TaskSpec, WorkerId, WorkerSpec
 from afl.kernel.postgres.database import Database
 from afl.kernel.postgres.store import PostgresStore
-from afl.runtime.postgres.migrate import migrate
 from tests.cli.runner import process, run
 from tests.cli.test_json_shapes import validate
 from tests.kernel.postgres.databases import (
@@ -148,7 +148,8 @@ def test_a_database_that_goes_away_says_what_is_done(url: str) -> None:
         finish(url, days_ago=60, tasks=1_000)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(
-                "update afl.task set name = 'poison' where closed_at > now() - interval '50 days'"
+                "update afl.task set name = 'poison', short_name = 'poison' "
+                "where closed_at > now() - interval '50 days'"
             )
         result = run("db", "rotate", "--database", url)
         assert result.exit_code == exit_codes.FAILED

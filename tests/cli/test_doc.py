@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from afl.cli import exit_codes
-from afl.cli.catalogue.doc_comments import read_doc
 from afl.cli.catalogue.markdown import to_pages
 from afl.cli.catalogue.model import build_catalogue
+from afl.ir.doc_comments import read_doc
 from afl.lang.api import compile_sources
 from tests.architecture.markdown import links
 from tests.cli.programs import EVERYTHING, GOOD, UNKNOWN_TYPE

@@ -53,10 +53,12 @@ def test_the_version() -> None:
     assert (result.stdout, result.exit_code) == (f"afl {__version__}\n", exit_codes.OK)
 
 
-def test_no_command_shows_the_help() -> None:
-    result = run()
+@pytest.mark.parametrize("group", [(), ("workers",)])
+def test_no_command_shows_the_help_and_blames_nobody(group: tuple[str, ...]) -> None:
+    result = run(*group)
     assert result.exit_code == exit_codes.USAGE
     assert "Commands:" in result.stderr
+    assert "error" not in result.stderr.partition("Commands:")[0].replace("an error", "")
 
 
 def test_an_unknown_command_gets_the_nearest() -> None:

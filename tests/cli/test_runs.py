@@ -233,7 +233,7 @@ def test_help_lists_the_verbs_in_their_order() -> None:
     result = run("runs", "--help")
     listed = [line.split()[0] for line in result.stdout.split("Commands:\n")[1].splitlines()]
     assert " ".join(listed) == (
-        "list get tree watch result why logs cancel pause resume retry fork rerun export"
+        "list get tree watch result why logs transcript cancel pause resume retry fork rerun export"
     )
 
 

@@ -63,7 +63,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     result = run("check", tmp_path)
     assert result.exit_code == exit_codes.UNREADABLE
     assert result.stderr == (
-        f"error: there is no .afl file in {tmp_path}\n"
+        f"error: there is no .afl file and no pipeline in {tmp_path}\n"
         "help: name the files or folders to read, or `-` for standard input\n"
     )
 

@@ -68,4 +68,4 @@ def test_enough_is_looked_at() -> None:
     found = set(suggested())
     assert {"afl worker --list VALUE", "afl workers list", "afl runs why VALUE"} <= found
     assert problem("afl worker --queue x") == "there is no --queue"
-    assert problem("afl inbox list") == "there is no inbox"
+    assert problem("afl outbox list") == "there is no outbox"

@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -14,7 +14,15 @@ import pytest
 
 from afl import Client
 from afl.cli import exit_codes
-from tests.cli.deployed import HANDLERS, deployed_database, fresh_database, submit, write_project
+from tests.chaos.nats_server import PrivateNats, nats_is_installed
+from tests.cli.deployed import (
+    HANDLERS,
+    deployed_database,
+    end,
+    fresh_database,
+    submit,
+    write_project,
+)
 from tests.cli.runner import AFL, plain_environment, process, run
 from tests.cli.test_json_shapes import validate
 from tests.kernel.postgres.databases import server_is_there
@@ -137,8 +145,28 @@ def test_a_signal_lets_handlers_finish(project: Path, url: str, number: signal.S
         done = [task.name for task in client.operations.tasks(run=name) if task.outcome is not None]
         assert "demo.Greet" in done
         assert kernel.live_workers() == []
-        client.run(name).cancel(force=True)
-        kernel.sweep()
+        end(client, name)
+
+
+def test_a_worker_is_drained_from_afar(project: Path, url: str) -> None:
+    with serving(project, url, "--lease", "3s") as running:
+        worker = str(told(running.stdout)["worker"])
+        name = submit(url, "Hello", "-i", "name=slow")
+        _wait_until_started(running)
+        result = run("workers", "drain", worker, "--json", "--database", url)
+        validate(result.stdout, "changes")
+        assert [each["state"] for each in json.loads(result.stdout)["changes"]] == ["shutdown"]
+        assert told(running.stdout)["event"] == "stopping"
+        (project / "go").touch()
+        assert told(running.stdout)["finished"] is True
+        assert running.wait(timeout=30) == exit_codes.OK
+    with Client(url) as client:
+        done = [task.name for task in client.operations.tasks(run=name) if task.outcome is not None]
+        assert "demo.Greet" in done
+        end(client, name)
+    result = run("workers", "drain", "nobody", "--database", url)
+    assert result.exit_code == exit_codes.FAILED
+    assert "There is no worker nobody. `afl workers list` shows" in result.stderr
 
 
 def test_what_does_not_finish_in_time_is_handed_back(project: Path, url: str) -> None:
@@ -151,11 +179,9 @@ def test_what_does_not_finish_in_time_is_handed_back(project: Path, url: str) ->
         assert told(running.stdout)["finished"] is False
         assert running.wait(timeout=30) == exit_codes.OK
     with Client(url) as client:
-        kernel = client.operations.persistence.kernel
         states = {task.name: task.state.value for task in client.operations.tasks(run=name)}
         assert states["demo.Greet"] == "ready"
-        client.run(name).cancel(force=True)
-        kernel.sweep()
+        end(client, name)
 
 
 def test_a_second_signal_does_not_wait(project: Path, url: str) -> None:
@@ -168,8 +194,7 @@ def test_a_second_signal_does_not_wait(project: Path, url: str) -> None:
         running.terminate()
         assert running.wait(timeout=10) == -signal.SIGTERM
     with Client(url) as client:
-        client.run(name).cancel(force=True)
-        client.operations.persistence.kernel.sweep()
+        end(client, name)
 
 
 def _wait_until_started(running: subprocess.Popen[str]) -> None:
@@ -204,8 +229,13 @@ def test_the_banner_is_talk(project: Path, url: str) -> None:
     assert "stopped: everything is finished\n" in err
 
 
-def test_nats_is_a_doorbell(project: Path, url: str) -> None:
-    with serving(project, url, "--nats", "nats://127.0.0.1:4222") as running:
+@pytest.mark.skipif(not nats_is_installed(), reason="there is no nats-server to start")
+def test_nats_is_a_doorbell(project: Path, url: str, tmp_path: Path) -> None:
+    # of its own, since a worker leaves a stream there
+    with (
+        closing(PrivateNats(tmp_path / "nats")) as nats,
+        serving(project, url, "--nats", nats.url) as running,
+    ):
         told(running.stdout)
         result = run("submit", "Hello", "--timeout", "30s", "--database", url)
         assert result.exit_code == exit_codes.OK

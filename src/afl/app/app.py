@@ -12,7 +12,8 @@ from afl.app.errors import BadHandler
 from afl.app.handlers import Registered, Signature
 from afl.app.run import span_of
 from afl.app.services import Services, connect
-from afl.app.serving import LEASE, RENEWALS_PER_LEASE, AppWorker
+from afl.app.serving import LEASE, RENEWALS_PER_LEASE, AppWorker, TurnWish, serve_beside
+from afl.base.settings import Settings
 from afl.runtime.handler_table import HandlerTable
 from afl.runtime.plan import Plan
 from afl.runtime.programs import Plans
@@ -107,6 +108,7 @@ class App:
         queues: tuple[str, ...] = ("default",),
         flows: bool = True,
         lease: str | timedelta = LEASE,
+        turns: int | None = None,
     ) -> AppWorker:
         """A worker that serves the handlers; `with` it, or `start` and `stop` it.
 
@@ -116,13 +118,17 @@ class App:
             flows: advance all runs and run scripts too; else only serve the handlers.
             lease: after how long without a sign of life others take over. Handlers hear that they
                 are canceled within a third of it.
+            turns: how many turns of models run at once, 0 for none. Unless it is said, models
+                answer prompts if AFL_MODEL or a prompt of the program names one.
 
         Raises:
             BadHandler: a handler cannot serve its facet in the deployed program.
+            ExtraMissing: models are to answer, and the extra `agents` is not installed; or flows
+                send messages, and the extra `redis` is not.
         """
-        services = self.services
+        services, settings = self.services, Settings.load()
         plans = services.evaluator.plans
-        program = services.operations.program(self._program)
+        plan = plans.get(services.operations.program(self._program))
         seconds = (span_of(lease) or LEASE).total_seconds()
         config = WorkerConfig(
             slots=slots,
@@ -133,7 +139,9 @@ class App:
             group=self.name,
             service=self.name,
         )
-        return AppWorker(services, self.table(plans.get(program), plans), config)
+        table, wish = self.table(plan, plans), TurnWish(turns)
+        beside = serve_beside(services, wish, settings, config, table, plan.program.facets)
+        return AppWorker(services, table, config, *beside)
 
     def run_worker(
         self,
@@ -141,10 +149,11 @@ class App:
         slots: int = 8,
         queues: tuple[str, ...] = ("default",),
         lease: str | timedelta = LEASE,
+        turns: int | None = None,
     ) -> None:
         """Serves until SIGTERM or SIGINT comes; then lets handlers finish."""
         try:
-            self.worker(slots=slots, queues=queues, lease=lease).serve()
+            self.worker(slots=slots, queues=queues, lease=lease, turns=turns).serve()
         finally:
             self.close()
 

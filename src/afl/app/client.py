@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, cast
 
 from afl.app.compiling import Source, compile_program
+from afl.app.costs import Costs
+from afl.app.extras import agents_part
 from afl.app.run import Run, span_of
+from afl.app.schedules import Schedules
 from afl.app.services import Services, connect
 from afl.kernel.model import Json
+from afl.runtime.inbox import Inbox
 from afl.runtime.operations import Operations
+from afl.turns.model import UsageSum
+
+if TYPE_CHECKING:
+    from afl.app.agents import Agents
+    from afl.app.transcripts import Transcript
 
 
 class Client:
@@ -34,8 +43,7 @@ class Client:
     @property
     def operations(self) -> Operations:
         """All that can be done to runs, for what is not here."""
-        assert self._services is not None
-        return self._services.operations
+        return self._on().operations
 
     def deploy(self, source: Source, name: str = "default") -> str:
         """Makes a program the current one under a name, and answers its hash.
@@ -45,10 +53,9 @@ class Client:
 
         Raises:
             BadProgram: it does not compile; the message is what `afl check` says.
+            BadSchedule: a schedule that it declares is not possible.
         """
-        program = self.operations.evaluator.plans.add(compile_program(source))
-        self.operations.persistence.deploy(name, program)
-        return program
+        return self.operations.deploy(compile_program(source), name).program
 
     def submit(
         self,
@@ -97,11 +104,72 @@ class Client:
         found = self.operations.list(state=state, workflow=workflow, labels=labels, limit=limit)
         return [Run(self.operations, run.id) for run in found]
 
+    def inbox(self) -> Inbox:
+        """What waits for people: `list`, `get`, `answer` and `reject` it.
+
+        client.inbox().answer(task, {"approved": True}, by="ada")
+        """
+        return self.operations.inbox
+
+    @property
+    def schedules(self) -> Schedules:
+        """What starts runs at its times: `create`, `list`, `next`, `pause`, `resume`, `trigger`,
+        `backfill` and `delete` it.
+
+        client.schedules.create("nightly", "demo.Report", cron="0 3 * * *", zone="Europe/Berlin")
+        """
+        return Schedules(self.operations)
+
+    @property
+    def agents(self) -> Agents:
+        """The agents: `list`, `get`, `set` and `delete` them, `send` them turns, `wait` for what
+        they deliver, `stop` them.
+
+        turn = client.agents.send("reviewer", "Look at this.")
+        print(client.agents.wait(turn, "10m").fields["text"])
+
+        Raises:
+            ExtraMissing: the extra `agents` is not installed.
+        """
+        part = agents_part("afl.app.agents")
+        return cast("Agents", part.Agents(self._on()))
+
+    def transcript(self, run: str, step: str | None = None) -> Transcript:
+        """A turn of a run as it went: of a step, of a turn's id, or the only one.
+
+        Raises:
+            UnknownRun, UnknownStep: there is no such turn, or more than one.
+            ExtraMissing: the extra `agents` is not installed.
+        """
+        part = agents_part("afl.app.transcripts")
+        return cast("Transcript", part.Transcripts(self._on()).get(run, step))
+
+    def cost(
+        self,
+        by: str = "run",
+        *,
+        run: str | None = None,
+        since: str | timedelta | datetime | None = None,
+        limit: int = 100,
+    ) -> list[UsageSum]:
+        """What models have cost, added up by `run`, `agent`, `facet`, `step`, `model` or `day`,
+        the most expensive first; `since` is a time, or how long ago, such as `7d`."""
+        return self.costs.usage(by, run=run, since=since, limit=limit)
+
+    @property
+    def costs(self) -> Costs:
+        """The accounts and the budgets: `usage`, `budgets`, `budget`, `set_budget`."""
+        return Costs(self._on())
+
     def emit(
         self, name: str, key: str = "", payload: Json = None, *, id: str | None = None
     ) -> bool:
         """Gives an event to the first that waits, or will wait, for this name and key."""
         return self.operations.emit(name, key, payload, id=id)
+
+    def _on(self) -> Services:
+        assert self._services is not None
+        return self._services
 
     def close(self) -> None:
         if self._owned is not None:

@@ -6,14 +6,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from afl.app.errors import BadProgram
+from afl.app.front_ends import (
+    AFL_SUFFIX,
+    PIPELINE_SUFFIXES,
+    PipelineFile,
+    compile_together,
+    is_pipeline,
+    looks_like_a_pipeline,
+    read_pipeline,
+    workflow_of,
+)
 from afl.ir import model as ir
-from afl.lang.api import compile_sources
+from afl.lang.api import parse
 from afl.lang.diagnostics.render_human import render_human
+from afl.lang.source import Source as Text
+from afl.lang.tree import File
 
-#: A program, the text of one, or files and folders with `.afl` files.
+#: A program, the text of one, or files and folders with `.afl` files and YAML pipelines.
 Source = ir.Program | str | Path | Sequence[Path]
 
-SUFFIX = ".afl"
 _WIDTH = 100
 
 
@@ -26,37 +37,50 @@ def compile_program(source: Source) -> ir.Program:
     if isinstance(source, ir.Program):
         return source
     if isinstance(source, str) and ("{" in source or "\n" in source):
-        return _compiled([("flow.afl", source)])
+        return _compiled([parse(Text("flow.afl", source))])
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(each) for each in source]
     files = [file for path in paths for file in _files(path)]
     if not files:
         listed = ", ".join(map(str, paths))
-        raise BadProgram(f"There is no {SUFFIX} file in {listed or 'an empty list of paths'}.")
-    return _compiled([(file.as_posix(), _read(file)) for file in files])
-
-
-def _files(path: Path) -> Iterator[Path]:
-    if path.is_dir():
-        yield from sorted(
-            each
-            for each in path.rglob(f"*{SUFFIX}")
-            if not any(part.startswith(".") for part in each.relative_to(path).parts)
+        raise BadProgram(
+            f"There is no {AFL_SUFFIX} file and no pipeline in "
+            f"{listed or 'an empty list of paths'}."
         )
-    else:
-        yield path
+    return _compiled(files)
 
 
-def _read(file: Path) -> str:
+def _files(path: Path) -> Iterator[File | PipelineFile]:
+    if not path.is_dir():
+        yield _parsed(path, path.parent)
+        return
+    for each in sorted(path.rglob("*")):
+        if any(part.startswith(".") for part in each.relative_to(path).parts):
+            continue
+        if each.name.endswith(AFL_SUFFIX) or (
+            each.name.endswith(PIPELINE_SUFFIXES) and looks_like_a_pipeline(_bytes(each))
+        ):
+            yield _parsed(each, path)
+
+
+def _parsed(file: Path, root: Path) -> File | PipelineFile:
     try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise BadProgram(f"There is no file {file}.") from None
+        text = Text(file.as_posix(), _bytes(file).decode("utf-8"))
     except UnicodeDecodeError:
         raise BadProgram(f"{file} is not UTF-8. Save it as UTF-8.") from None
+    if is_pipeline(file.name):
+        return read_pipeline(text, workflow_of(file.relative_to(root)))
+    return parse(text)
 
 
-def _compiled(sources: Sequence[tuple[str, str]]) -> ir.Program:
-    compilation = compile_sources(sources)
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise BadProgram(f"There is no file {file}.") from None
+
+
+def _compiled(files: Sequence[File | PipelineFile]) -> ir.Program:
+    compilation = compile_together(files)
     if compilation.program is None:
         text = render_human(compilation.errors, width=_WIDTH, colour=False)
         raise BadProgram(f"The flows do not compile.\n{text}")

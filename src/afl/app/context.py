@@ -11,7 +11,10 @@ from afl.base.durations import parse_duration
 from afl.kernel.model import Json
 from afl.runtime.handler_table import Invocation
 
-_LOG = logging.getLogger("afl.handler")
+#: The name of the log that handlers speak through.
+HANDLER_LOG = "afl.handler"
+
+_LOG = logging.getLogger(HANDLER_LOG)
 _SIGN_OF_LIFE = timedelta(minutes=1)
 
 
@@ -21,7 +24,8 @@ class Context:
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
         self._task = invocation.task
-        self.log = _Log(_LOG, {"run": self.run_id, "step": self.step, "facet": self.facet})
+        about = {"run": self.run_id, "step": self.step, "facet": self.facet}
+        self.log = _Log(_LOG, {**about, "attempt": self.attempt})
 
     @property
     def run_id(self) -> str:

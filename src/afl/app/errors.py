@@ -4,7 +4,8 @@ AflError
 ├── AppError
 │   ├── BadProgram        the flows do not compile
 │   ├── BadHandler        a function cannot serve a facet of the deployed program
-│   └── BadDatabase       a database URL that no store is for
+│   ├── BadDatabase       a database URL that no store is for
+│   └── ExtraMissing      a library is not installed that an extra brings
 ├── Retry                 of a handler: it did not work this time
 ├── Permanent             of a handler: it will not work, however often it is tried
 └── Skip                  of a handler: there is nothing to do
@@ -15,7 +16,16 @@ from __future__ import annotations
 from afl.base.errors import AflError
 from afl.runtime.handler_table import Permanent
 
-__all__ = ["AppError", "BadDatabase", "BadHandler", "BadProgram", "Permanent", "Retry", "Skip"]
+__all__ = [
+    "AppError",
+    "BadDatabase",
+    "BadHandler",
+    "BadProgram",
+    "ExtraMissing",
+    "Permanent",
+    "Retry",
+    "Skip",
+]
 
 
 class AppError(AflError):
@@ -40,6 +50,12 @@ class BadDatabase(AppError):
     """There is no store for this database URL."""
 
     code = "app.bad_database"
+
+
+class ExtraMissing(AppError):
+    """A library that this needs is not installed."""
+
+    code = "app.extra_missing"
 
 
 class Retry(AflError):

@@ -12,16 +12,16 @@ USAGE = 2
 """The command line or a setting is wrong."""
 
 UNREADABLE = 3
-"""A file or an input could not be read, found or written; a run, task or program is not there."""
+"""A file or an input could not be read, found or written; a run, a task, ... is not there."""
 
 RUN_FAILED = 4
-"""The run that the command waited for has failed."""
+"""The run or turn that the command waited for has failed."""
 
 NOT_ENDED = 5
-"""The run has not ended, or not in the time that was given."""
+"""The run or turn has not ended, or not in the time that was given."""
 
 RUN_CANCELED = 6
-"""The run that the command waited for was canceled."""
+"""The run or turn that the command waited for was canceled."""
 
 INTERNAL = 70
 """A mistake in AgentFlow itself."""

@@ -22,6 +22,10 @@ def report_failure(error: Exception, terminal: Terminal) -> int:
     if terminal.debug:
         traceback.print_exception(error)
     match error:
+        case click.exceptions.NoArgsIsHelpError():
+            # whoever names a group without a command is looking for one: that is no mistake
+            terminal.say(error.format_message())
+            return exit_codes.USAGE
         case click.UsageError():
             return _usage(error, terminal)
         case click.Abort():

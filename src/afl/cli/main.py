@@ -28,9 +28,18 @@ ENTRIES = {
     "submit": Entry(f"{_COMMANDS}.submit", "Start a run of a deployed workflow."),
     "worker": Entry(f"{_COMMANDS}.worker", "Serve facets and advance runs until told to stop."),
     "emit": Entry(f"{_COMMANDS}.emit", "Give an event to a run that waits for it."),
+    "schedules": Entry(f"{_COMMANDS}.schedules", "Start runs at their times."),
     "runs": Entry(f"{_COMMANDS}.runs", "Look at runs and look after them."),
+    "inbox": Entry(f"{_COMMANDS}.inbox", "Answer what waits for people."),
+    "agents": Entry(f"{_COMMANDS}.agents", "Look after agents, and give them turns."),
+    "mail": Entry(f"{_COMMANDS}.mail", "Send messages to agents, and look after their mailboxes."),
+    "cost": Entry(f"{_COMMANDS}.cost", "Show what models have cost, and set what may be spent."),
+    "mcp": Entry(f"{_COMMANDS}.mcp", "Look at the tools of MCP servers, and agree to them."),
     "tasks": Entry(f"{_COMMANDS}.tasks", "Look at the tasks that runs are made of."),
     "dlq": Entry(f"{_COMMANDS}.dlq", "Look at the dead letters: tasks that were given up."),
+    "breakers": Entry(
+        f"{_COMMANDS}.breakers", "Look at the circuit breakers that processes share."
+    ),
     "workers": Entry(f"{_COMMANDS}.workers", "Look at the workers that are there."),
     "doctor": Entry(f"{_COMMANDS}.doctor", "Check what AgentFlow needs, and say what to do."),
     "db": Entry(f"{_COMMANDS}.db", "Look after the database of AgentFlow."),

@@ -106,14 +106,27 @@ def schedule_text(schedule: ir.Schedule) -> str:
     """A schedule as one line."""
     namespace, _, name = schedule.name.rpartition(".")
     call = call_text(schedule.workflow, schedule.args, namespace)
-    zone = f" zone {_quoted(schedule.zone)}" if schedule.zone != "UTC" else ""
-    return f"schedule {name} = {call} {when_text(schedule)}{zone}"
+    parts = [f"schedule {name} = {call}", when_text(schedule)]
+    if schedule.zone != "UTC":
+        parts.append(f"zone {_quoted(schedule.zone)}")
+    for word, moment in (("start", schedule.start), ("end", schedule.end)):
+        if moment is not None:
+            parts.append(f"{word} {_quoted(moment)}")
+    if schedule.jitter_ms is not None:
+        parts.append(f"jitter {format_duration(schedule.jitter_ms)}")
+    if schedule.overlap != ir.DEFAULT_OVERLAP:
+        parts.append(f"overlap {schedule.overlap}")
+    if schedule.catch_up != ir.DEFAULT_CATCH_UP:
+        parts.append(f"catch_up {schedule.catch_up}")
+    return " ".join(parts)
 
 
 def when_text(schedule: ir.Schedule) -> str:
     """When a schedule starts its workflow."""
     if schedule.every_ms is not None:
         return f"every {format_duration(schedule.every_ms)}"
+    if schedule.at is not None:
+        return f"at {_quoted(schedule.at)}"
     return f"cron {_quoted(schedule.cron or '')}"
 
 

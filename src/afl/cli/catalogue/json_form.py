@@ -56,7 +56,13 @@ def _entry(entry: Entry) -> dict[str, object]:
                 "workflow": schedule.workflow,
                 "cron": schedule.cron,
                 "every_ms": schedule.every_ms,
+                "at": schedule.at,
                 "zone": schedule.zone,
+                "start": schedule.start,
+                "end": schedule.end,
+                "jitter_ms": schedule.jitter_ms,
+                "overlap": schedule.overlap,
+                "catch_up": schedule.catch_up,
             }
     return result
 

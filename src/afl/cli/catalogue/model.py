@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from afl.cli.catalogue.callers import callers
-from afl.cli.catalogue.doc_comments import DocComment, read_doc
 from afl.cli.unparse import namespace_of
 from afl.ir import model as ir
+from afl.ir.doc_comments import DocComment, read_doc
 from afl.lang.tree import File
 
 Declared = ir.Facet | ir.Schema | ir.Enum | ir.Schedule

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -10,9 +11,9 @@ from afl.cli import exit_codes
 from afl.cli.files import write_text
 from afl.cli.framework import Command
 from afl.cli.reports import Format, render, say_summary
-from afl.cli.sources import Input, read_inputs
+from afl.cli.sources import Input, compile_inputs, read_inputs
 from afl.cli.terminal import Terminal, count
-from afl.lang.api import Compilation, compile_files
+from afl.lang.api import Compilation
 from afl.lang.diagnostics.edits import apply_safe
 
 #: Mending one mistake may uncover the next; a program that needs more rounds is not getting better.
@@ -43,15 +44,15 @@ def command(
 ) -> None:
     """Find mistakes in AFL sources.
 
-    PATHS are files, folders to search for .afl files, or - for standard input; without any, the
-    current folder is searched. All of them are checked together, as one program.
+    PATHS are files, folders to search for .afl files and YAML pipelines, or - for standard input;
+    without any, the current folder is searched. All of them are checked together, as one program.
     """
     terminal = ctx.ensure_object(Terminal)
     format = _format(as_json, format_name)
     if fix and "-" in paths:
         raise click.UsageError("--fix needs files, and standard input is none.", ctx)
     inputs = read_inputs(paths)
-    compilation = compile_files([each.parse() for each in inputs])
+    compilation = compile_inputs(inputs)
     if fix:
         inputs, compilation, fixed = _fix(inputs, compilation)
         terminal.say(f"fixed {count(fixed, 'problem')}")
@@ -81,12 +82,12 @@ def _fix(inputs: Sequence[Input], compilation: Compilation) -> tuple[list[Input]
             text, applied = apply_safe(file.source, compilation.diagnostics)
             if applied:
                 old = current[position]
-                current[position] = Input(old.path, old.name, text)
+                current[position] = replace(old, text=text)
                 fixed += applied
         if not fixed:
             break
         total += fixed
-        compilation = compile_files([each.parse() for each in current])
+        compilation = compile_inputs(current)
     for before, each in zip(texts, current, strict=True):
         if each.text != before and each.path is not None:
             write_text(each.path, each.text)

@@ -10,12 +10,12 @@ from afl.cli import exit_codes
 from afl.cli.files import write_text
 from afl.cli.framework import Command
 from afl.cli.reports import Format, render, say_diagnostics
-from afl.cli.sources import read_inputs
+from afl.cli.sources import compile_inputs, read_inputs
 from afl.cli.terminal import Terminal, count
 from afl.ir.codec import dumps, encode
 from afl.ir.digest import program_hash
 from afl.ir.model import Program
-from afl.lang.api import Compilation, compile_files
+from afl.lang.api import Compilation
 
 
 @click.command("compile", cls=Command)
@@ -34,12 +34,13 @@ def command(
 ) -> None:
     """Turn AFL sources into a program.
 
-    PATHS are files, folders to search for .afl files, or - for standard input; without any, the
-    current folder is searched. The program is JSON, named by a hash of what it does.
+    PATHS are files, folders to search for .afl files and YAML pipelines, or - for standard input;
+    without any, the current folder is searched. The program is JSON, named by a hash of what it
+    does.
     """
     terminal = ctx.ensure_object(Terminal)
     inputs = read_inputs(paths)
-    compilation = compile_files([each.parse() for each in inputs])
+    compilation = compile_inputs(inputs)
     if not as_json and compilation.diagnostics:
         say_diagnostics(compilation.diagnostics, len(inputs), terminal)
     program = compilation.program

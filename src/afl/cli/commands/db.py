@@ -122,8 +122,9 @@ def rotate(
 ) -> None:
     """Remove runs that finished long ago, with all their tasks, in small transactions.
 
-    Dead letters go with their runs. It is safe to run at any time and from several places at once;
-    what is removed stays removed when it is interrupted.
+    Dead letters go with their runs, and log lines when the last of their stream is that old. It is
+    safe to run at any time and from several places at once; what is removed stays removed when it
+    is interrupted.
     """
     terminal = ctx.ensure_object(Terminal)
     url = _url(ctx, database)
@@ -155,6 +156,7 @@ def _rotate(url: str, older_than: timedelta, limit: int | None) -> int:
     """Removes old runs batch by batch. Answers how many tasks have gone."""
     from afl.kernel.errors import StoreUnavailable
     from afl.kernel.postgres.store import PostgresStore
+    from afl.turns.postgres_store import PostgresTurnStore
 
     removed = 0
     # nothing is prepared, so that a pooler may stand before the database
@@ -171,7 +173,19 @@ def _rotate(url: str, older_than: timedelta, limit: int | None) -> int:
             if not gone:
                 break
             removed += gone
+        # usage stays: the accounts outlive the runs
+        PostgresTurnStore(store).forget_closed()
+    _rotate_logs(url, older_than, limit)
     return removed
+
+
+def _rotate_logs(url: str, older_than: timedelta, limit: int | None) -> None:
+    """Removes log lines of streams whose last line is that old."""
+    from afl.app.log_reading import stored_logs
+
+    with stored_logs(url) as logs:
+        while logs.rotate(older_than, limit or _BATCH) and limit is None:
+            pass
 
 
 def _url(ctx: click.Context, given: str | None) -> str:
@@ -183,7 +197,7 @@ def _url(ctx: click.Context, given: str | None) -> str:
 
 def _migrations() -> ModuleType:
     try:
-        from afl.runtime.postgres import migrate
+        from afl.app import migrating
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise
@@ -191,4 +205,4 @@ def _migrations() -> ModuleType:
             "the PostgreSQL store needs psycopg, which is not installed",
             help="install it with `pip install 'afl-agentflow[postgres]'`",
         ) from error
-    return migrate
+    return migrating

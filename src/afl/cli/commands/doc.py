@@ -14,7 +14,7 @@ from afl.cli.errors import cannot
 from afl.cli.files import write_text
 from afl.cli.framework import Command
 from afl.cli.reports import say_diagnostics
-from afl.cli.sources import read_inputs
+from afl.cli.sources import read_afl_inputs
 from afl.cli.terminal import Terminal, count
 from afl.lang.api import compile_files
 
@@ -35,7 +35,7 @@ def command(ctx: click.Context, paths: tuple[str, ...], output: str | None, as_j
     terminal = ctx.ensure_object(Terminal)
     if as_json and output is not None:
         raise click.UsageError("--json and -o contradict each other.", ctx)
-    inputs = read_inputs(paths)
+    inputs = read_afl_inputs(paths)
     compilation = compile_files([each.parse() for each in inputs])
     if compilation.program is None:
         say_diagnostics(compilation.errors, len(inputs), terminal)

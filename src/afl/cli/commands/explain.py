@@ -21,6 +21,7 @@ GROUPS = {
     "AFL20": "calls and types",
     "AFL30": "blocks and data flow",
     "AFL40": "policies, prompts, scripts and schedules",
+    "AFL50": "pipelines",
     "AFL90": "documentation",
 }
 _PREFIX = "AFL"

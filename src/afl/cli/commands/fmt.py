@@ -12,7 +12,7 @@ from afl.cli import exit_codes
 from afl.cli.files import write_text
 from afl.cli.framework import Command
 from afl.cli.reports import say_diagnostics
-from afl.cli.sources import STDIN, STDIN_NAME, Input, read_inputs
+from afl.cli.sources import STDIN, STDIN_NAME, Input, read_afl_inputs
 from afl.cli.terminal import Terminal, count
 from afl.lang.diagnostics.display import safe, without_surrogates
 from afl.lang.diagnostics.model import Diagnostic
@@ -67,7 +67,7 @@ def command(
     if as_json and STDIN in paths and not check:
         raise click.UsageError("--json with standard input needs --check.", ctx)
     results = [
-        _format(each) for each in read_inputs(paths, stdin_name=stdin_filename or STDIN_NAME)
+        _format(each) for each in read_afl_inputs(paths, stdin_name=stdin_filename or STDIN_NAME)
     ]
     if diff:
         terminal.data("".join(line for result in results for line in _diff(result)))

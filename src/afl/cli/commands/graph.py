@@ -17,10 +17,9 @@ from afl.cli.graph.model import Graph, build_graph
 from afl.cli.graph.svg import to_svg
 from afl.cli.graph.text import to_text
 from afl.cli.reports import say_diagnostics
-from afl.cli.sources import read_inputs
+from afl.cli.sources import compile_inputs, read_inputs
 from afl.cli.terminal import Terminal
 from afl.ir.model import Facet, Program
-from afl.lang.api import compile_files
 from afl.lang.diagnostics.suggest import nearest
 
 _FORMATS: dict[str, Callable[[Graph], str]] = {
@@ -49,15 +48,15 @@ def command(
 ) -> None:
     """Draw the steps of a workflow.
 
-    PATHS are files, folders to search for .afl files, or - for standard input; without any, the
-    current folder is searched. Arrows lead from a step to those that wait for it: solid ones carry
-    data, dashed ones come from `after`, dotted ones lead to a `catch`.
+    PATHS are files, folders to search for .afl files and YAML pipelines, or - for standard input;
+    without any, the current folder is searched. Arrows lead from a step to those that wait for it:
+    solid ones carry data, dashed ones come from `after`, dotted ones lead to a `catch`.
     """
     terminal = ctx.ensure_object(Terminal)
     if as_json and format_name not in (None, "json"):
         raise click.UsageError(f"--json and --format {format_name} contradict each other.", ctx)
     inputs = read_inputs(paths)
-    compilation = compile_files([each.parse() for each in inputs])
+    compilation = compile_inputs(inputs)
     program = compilation.program
     if program is None:
         say_diagnostics(compilation.errors, len(inputs), terminal)

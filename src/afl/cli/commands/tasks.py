@@ -12,6 +12,7 @@ from afl.cli.running.options import database_option, json_option, limit_option
 from afl.cli.running.tables import age, table
 from afl.cli.terminal import Terminal
 from afl.kernel.model import Outcome, State, Task, TaskId
+from afl.runtime.task_reasons import TaskReasons
 from afl.runtime.views import task_json
 
 _STATES = [each.value for each in State]
@@ -86,12 +87,17 @@ def get(terminal: Terminal, task: str, database: str | None, as_json: bool) -> N
             raise MissingError(
                 f"there is no task {task}", help="`afl tasks list` shows the tasks there are"
             )
+        why = TaskReasons(operations.persistence).of_task(found)
     if as_json:
         terminal.json({"version": 1, "tasks": [task_json(found)], "next": None})
         return
     for name, value in task_json(found).items():
         if value is not None:
             terminal.data(f"{name:<16}{value}\n")
+    if found.state is not State.CLOSED:
+        terminal.say(why.sentence)
+        if why.command is not None:
+            terminal.help(f"`{why.command}`")
     run = _given(found, "run") or found.id
     terminal.help(f"`afl runs why {run}` says what its run waits for")
 

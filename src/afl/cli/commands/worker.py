@@ -5,21 +5,29 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import click
 
 from afl.app.app import App
+from afl.app.log_keeping import LogKeeping, keep_logs
 from afl.app.services import Services, connect
-from afl.app.serving import DRAIN, LEASE, RENEWALS_PER_LEASE, AppWorker
+from afl.app.serving import DRAIN, LEASE, RENEWALS_PER_LEASE, AppWorker, TurnWish, serve_beside
 from afl.base.settings import Settings
+from afl.cli.errors import RequestError
 from afl.cli.framework import Command
 from afl.cli.running.connection import database_url, refusals, refuse_pending
 from afl.cli.running.logs import LEVELS, shown_logs
 from afl.cli.running.options import database_option, span
 from afl.cli.running.serving import lists_of, load_app, unserved
 from afl.cli.terminal import Terminal, count
+from afl.runtime.calls import SCRIPT
 from afl.runtime.ending import Asked, asked_by_signals
+from afl.runtime.handler_table import HandlerFunction
 from afl.runtime.worker import WorkerConfig
+
+if TYPE_CHECKING:
+    from afl.app.executing import Executing
 
 _SHORTEST_LEASE = timedelta(seconds=1)
 
@@ -69,6 +77,54 @@ def lease_span(text: str) -> timedelta:
     help="After how long without a sign of life others take over its work.  [default: 30s]",
 )
 @click.option(
+    "--turns",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many turns of models run at once.  [default: 50 if AFL_MODEL or a prompt of the "
+    "program names a model, else none]",
+)
+@click.option("--no-turns", is_flag=True, help="Ask no models, whatever the settings say.")
+@click.option("--no-schedules", is_flag=True, help="Fire no schedules; other workers do.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET",
+    help="Take the turns of agents with this target; repeat it for several.  [default: default]",
+)
+@click.option(
+    "--exec",
+    "executes",
+    is_flag=True,
+    help="Run the commands of programs: serve the facets of afl.exec. Only for programs you trust.",
+)
+@click.option(
+    "--exec-slots",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many commands run at once, within the slots.  [default: 5]",
+)
+@click.option(
+    "--exec-env",
+    multiple=True,
+    metavar="NAME",
+    help="A variable of the environment that commands get too; repeat it for several.",
+)
+@click.option(
+    "--artifacts",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Where the files are kept that commands declare as artifacts.",
+)
+@click.option("--sandbox", is_flag=True, help="Run scripts in the sandbox, or refuse to start.")
+@click.option(
+    "--spool",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Where log lines are kept until the database has them, and results while it is away.  "
+    "[default: afl/spool in the state folder of the user]",
+)
+@click.option(
     "--log-level",
     type=click.Choice(LEVELS, case_sensitive=False),
     help="Show what is logged from this level on; else what handlers log through their context "
@@ -86,6 +142,16 @@ def command(
     program: str,
     drain: timedelta | None,
     lease: timedelta | None,
+    turns: int | None,
+    no_turns: bool,
+    no_schedules: bool,
+    targets: tuple[str, ...],
+    executes: bool,
+    exec_slots: int | None,
+    exec_env: tuple[str, ...],
+    artifacts: str | None,
+    sandbox: bool,
+    spool: str | None,
     log_level: str | None,
     nats: str | None,
     database: str | None,
@@ -96,6 +162,10 @@ def command(
     SIGTERM or Ctrl-C lets handlers finish first. A second one does not: other workers get what was
     in hand when its lease ends.
     """
+    if no_turns and turns is not None:
+        raise RequestError("use --turns or --no-turns, not both")
+    if not executes and (exec_slots or exec_env or artifacts):
+        raise RequestError("--exec-slots, --exec-env and --artifacts are for --exec")
     url = database_url(database)
     settings = Settings.load()
     if nats is not None:
@@ -103,14 +173,24 @@ def command(
     talk = _Talk(terminal, as_json=as_json)
     with refusals(), terminal.others_talk(), shown_logs(log_level):
         app = App("afl-worker") if handlers is None else load_app(handlers)
+        scripts = _scripts() if sandbox else None
         refuse_pending(url)
         asked = Asked()
-        with connect(url, settings) as services, asked_by_signals(asked):
-            worker = _worker(services, app, program, _Size(slots, lists, lease or LEASE))
+        with (
+            connect(url, settings) as services,
+            asked_by_signals(asked),
+            keep_logs(url, services, settings, spool, app.name) as logs,
+        ):
+            size = _Size(slots, lists, lease or LEASE, schedules=not no_schedules)
+            wish = TurnWish(0 if no_turns else turns, targets=targets or ("default",))
+            executing = _executing(exec_slots, exec_env, artifacts, logs) if executes else None
+            worker = _worker(
+                services, app, program, size, wish, settings, executing, scripts, logs, asked
+            )
             worker.start()
             finished = False
             try:
-                talk.started(worker, services, app, settings, program)
+                talk.started(worker, services, app, settings, program, executing)
                 asked.get()
                 talk.stopping(worker)
             finally:
@@ -125,9 +205,36 @@ class _Size:
     slots: int
     lists: tuple[str, ...]
     lease: timedelta
+    schedules: bool
 
 
-def _worker(services: Services, app: App, program: str, size: _Size) -> AppWorker:
+def _scripts() -> HandlerFunction:
+    """What runs scripts in the sandbox; if there is none, nothing is to start."""
+    from afl.app.executing import script_handler
+
+    return script_handler()
+
+
+def _executing(
+    slots: int | None, env: tuple[str, ...], artifacts: str | None, logs: LogKeeping
+) -> Executing:
+    from afl.app.executing import EXEC_SLOTS, Executing, ExecWish
+
+    return Executing(ExecWish(slots or EXEC_SLOTS, env, artifacts), logs.lines)
+
+
+def _worker(
+    services: Services,
+    app: App,
+    program: str,
+    size: _Size,
+    wish: TurnWish,
+    settings: Settings,
+    executing: Executing | None,
+    scripts: HandlerFunction | None,
+    logs: LogKeeping,
+    asked: Asked,
+) -> AppWorker:
     plans = services.evaluator.plans
     plan = plans.get(services.operations.program(program))
     seconds = size.lease.total_seconds()
@@ -138,8 +245,26 @@ def _worker(services: Services, app: App, program: str, size: _Size) -> AppWorke
         renew_seconds=seconds / RENEWALS_PER_LEASE,
         group=app.name,
         service=app.name,
+        bounded=() if executing is None else tuple(executing.facets),
+        bound=0 if executing is None else executing.slots,
+        spool=logs.results,
     )
-    return AppWorker(services, app.table(plan, plans), config)
+    table = app.table(plan, plans)
+    if executing is not None:
+        executing.add_to(table)
+    if scripts is not None:
+        table.register(SCRIPT, scripts)
+    table = logs.kept(table)
+    beside = serve_beside(services, wish, settings, config, table, plan.program.facets)
+    return AppWorker(
+        services,
+        table,
+        config,
+        *beside,
+        schedules=size.schedules,
+        commands=executing,
+        asked=asked,
+    )
 
 
 class _Talk:
@@ -150,12 +275,20 @@ class _Talk:
         self._as_json = as_json
 
     def started(
-        self, worker: AppWorker, services: Services, app: App, settings: Settings, program: str
+        self,
+        worker: AppWorker,
+        services: Services,
+        app: App,
+        settings: Settings,
+        program: str,
+        executing: Executing | None,
     ) -> None:
         config = worker.worker.config
         digest = services.operations.program(program)
         flows = services.evaluator.plans.get(digest).program
-        needs = unserved(flows, app.facets)
+        answered = [] if worker.turns is None else sorted(worker.turns.facets())
+        serves = [*app.facets, *(() if executing is None else executing.facets)]
+        needs = unserved(flows, [*serves, *answered])
         lists = [f"the list {name}" for name in lists_of(flows) if name not in config.lists]
         if self._as_json:
             self._json(
@@ -163,18 +296,26 @@ class _Talk:
                 worker=worker.worker.id,
                 app=app.name,
                 program=digest,
-                serves=app.facets,
+                serves=serves,
+                answers=answered,
                 not_served=needs,
                 lists=list(config.lists),
                 slots=config.slots,
+                exec_slots=config.bound,
             )
             return
         say = self._terminal.say
         hears = "NATS" if settings.nats_url is not None else "the database"
         say(f"worker {worker.worker.id}")
         say(f"  program  {program} {digest}")
-        say(f"  serves   {', '.join(app.facets) or 'no facets: it advances runs and runs scripts'}")
+        say(f"  serves   {', '.join(serves) or 'no facets: it advances runs and runs scripts'}")
+        if worker.turns is not None:
+            say(f"  asks     models for {', '.join(answered) or 'what agents are to do'}")
         say(f"  lists    {', '.join(config.lists)}, {count(config.slots, 'slot')}")
+        if executing is not None:
+            say(f"  runs     {count(executing.slots, 'command')} at once")
+            if executing.problem is not None:
+                say(f"  no       sandbox: {executing.problem}")
         say(f"  hears    of work through {hears}")
         if needs or lists:
             say(f"  but not  {', '.join([*needs, *lists])}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from afl.cli.framework import Command
+from afl.cli.running.bulk import Change, each, report
 from afl.cli.running.connection import opened
 from afl.cli.running.groups import Group
 from afl.cli.running.options import database_option, json_option
@@ -15,7 +16,7 @@ from afl.kernel.model import Worker
 
 @click.group("workers", cls=Group)
 def command() -> None:
-    """Look at the workers that are there.
+    """Look at the workers that are there, and end them.
 
     Each command takes --json.
     """
@@ -48,6 +49,41 @@ def list_workers(terminal: Terminal, database: str | None, as_json: bool) -> Non
     if not workers:
         terminal.say("there is no worker")
         terminal.help("`afl worker --handlers MODULE` starts one")
+
+
+@command.command("drain", cls=Command)
+@click.argument("workers", metavar="WORKER...", nargs=-1, required=True)
+@click.option("--dry-run", is_flag=True, help="Only list what would be done.")
+@database_option
+@json_option
+@click.pass_context
+def drain(
+    ctx: click.Context,
+    workers: tuple[str, ...],
+    dry_run: bool,
+    database: str | None,
+    as_json: bool,
+) -> None:
+    """Have workers finish what they do, and end.
+
+    They claim nothing more from now on. They hear of it when they next renew their leases.
+    """
+    with opened(database) as operations:
+        items = [Change(worker, "running") for worker in workers]
+
+        def act(worker: str) -> Change:
+            return Change(worker, operations.drain(worker).state.value)
+
+        changes = each(items, act, dry_run=dry_run)
+    report(
+        ctx,
+        changes,
+        done="drained",
+        what="worker",
+        then="`afl workers list` shows who is left",
+        dry_run=dry_run,
+        as_json=as_json,
+    )
 
 
 def _json(worker: Worker) -> dict[str, object]:

@@ -85,7 +85,7 @@ def check_clock(here: datetime, there: datetime) -> Finding:
 
 def _schema(url: str) -> Finding:
     try:
-        steps = postgres("afl.runtime.postgres.migrate").status(url)
+        steps = postgres("afl.app.migrating").status(url)
     except AflError as error:
         return fail("schema", error.message, "use the version of AgentFlow that made the schema")
     pending = sum(step.applied_at is None for step in steps)

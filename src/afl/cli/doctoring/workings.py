@@ -10,12 +10,13 @@ from afl.cli.running.serving import lists_of, unserved
 from afl.cli.running.tables import short
 from afl.cli.terminal import count
 from afl.kernel.model import State
-from afl.runtime.calls import EXECUTE, SIGNALS, TIMERS
+from afl.runtime.calls import BUDGETS, EXECUTE, PEOPLE, SIGNALS, TIMERS
 from afl.runtime.operations import Operations
 
 _OLD = timedelta(minutes=1)
 _LOOKED_AT = 1000
 _NAMED = 5
+_FOR_NO_WORKER = (TIMERS, SIGNALS, PEOPLE, BUDGETS)
 
 
 def check_workings(operations: Operations) -> Iterator[Finding]:
@@ -74,7 +75,7 @@ def _oldest(operations: Operations) -> Finding:
     waits = [
         now - task.run_at
         for task in operations.tasks(state=State.READY, limit=_LOOKED_AT)
-        if task.run_at <= now and task.list not in (TIMERS, SIGNALS) and task.kind != "human"
+        if task.run_at <= now and task.list not in _FOR_NO_WORKER
     ]
     if not waits:
         return ok("oldest task", "nothing waits for a worker")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 from afl.cli.live.lines import Positions, lines_of
@@ -26,8 +27,12 @@ def follow(
     *,
     timeout: timedelta | None = None,
     poll: PollPolicy = REMOTE,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Run:
-    """Shows a run until it has ended, or the time is up. Answers the run as it stands then."""
+    """Shows a run until it has ended, or the time is up. Answers the run as it stands then.
+
+    `pause` waits for so many seconds between looks; what it raises ends this.
+    """
     found = operations.get(run)
     positions = Positions(operations, found)
     started = changed = asked = time.monotonic()
@@ -52,6 +57,6 @@ def follow(
                 view.tell(operations.why(run).sentence)
             looks += 1
             seconds = poll.wait_seconds(looks, 0.0)
-            time.sleep(seconds if end is None else max(0.0, min(seconds, end - now)))
+            pause(seconds if end is None else max(0.0, min(seconds, end - now)))
             # read before the tree: what has ended does not change any more, so nothing is missed
             found = operations.get(run)

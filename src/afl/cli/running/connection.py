@@ -17,12 +17,18 @@ from afl.kernel.doorbell import LocalDoorbell
 from afl.kernel.errors import NotFound, StoreUnavailable
 from afl.runtime import errors
 from afl.runtime.operations import Operations
+from afl.turns.errors import UnknownAgent
+from afl.turns.mcp.errors import UnknownMcpTool
 
 _MISSING = (
     errors.UnknownFacet,
     errors.UnknownRun,
     errors.UnknownStep,
     errors.UnknownProgram,
+    errors.UnknownItem,
+    errors.UnknownSchedule,
+    UnknownAgent,
+    UnknownMcpTool,
     NotFound,
 )
 _POSTGRES = ("postgresql://", "postgres://")
@@ -52,11 +58,18 @@ def opened(database: str | None, *, rings: bool = False) -> Iterator[Operations]
     Args:
         rings: tell workers at once that there is something to do. It costs a moment.
     """
+    with connected(database, rings=rings) as services:
+        yield services.operations
+
+
+@contextmanager
+def connected(database: str | None, *, rings: bool = False) -> Iterator[Services]:
+    """The same, with all that works on the database."""
     url = database_url(database)
     with refusals():
         refuse_pending(url)
         with connect(url) if rings else _quiet(url) as services:
-            yield services.operations
+            yield services
 
 
 def _quiet(url: str) -> Services:
@@ -72,7 +85,7 @@ def refusals() -> Iterator[None]:
         yield
     except _MISSING as error:
         raise MissingError(error.message) from error
-    except (errors.BadInputs, BadDatabase) as error:
+    except (errors.BadInputs, errors.BadSchedule, BadDatabase) as error:
         raise RequestError(error.message) from error
     except errors.StillRunning as error:
         raise NotEndedError(error.message) from error
@@ -86,7 +99,7 @@ def refusals() -> Iterator[None]:
 
 def refuse_pending(url: str) -> None:
     """Refuses a database whose schema is not that of this version."""
-    migrate = postgres("afl.runtime.postgres.migrate")
+    migrate = postgres("afl.app.migrating")
     pending = sum(step.applied_at is None for step in migrate.status(url))
     if pending:
         raise CommandError(

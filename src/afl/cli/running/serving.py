@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from types import ModuleType
 
@@ -16,13 +16,18 @@ from afl.base.errors import AflError
 from afl.cli.errors import CommandError, InputError, MissingError, RequestError
 from afl.ir.model import Facet, Literal, Mixin, Policy, Program, SourceSpan, Step
 from afl.lang.diagnostics.suggest import nearest
-from afl.runtime.calls import SLEEP, UNTIL, WAIT
+from afl.runtime.calls import ASK, SEND, SLEEP, UNTIL, WAIT
 
-_BUILT_IN = (SLEEP, UNTIL, WAIT)
+_BUILT_IN = (SLEEP, UNTIL, WAIT, SEND, ASK)
 _NO_APP = (
     'it needs `app = afl.App("name")`, and `@app.handler("namespace.Facet")` before each function '
     "that serves a facet"
 )
+
+
+def _no_model(_facet: Facet) -> bool:
+    """Whether a model answers a facet, where there is none."""
+    return False
 
 
 def load_app(handlers: str) -> App:
@@ -116,28 +121,45 @@ class Need:
     place: SourceSpan | None
 
 
-def needs_of(program: Program, workflow: str) -> list[Need]:
-    """The event facets that somebody has to serve for a workflow to get through."""
+def needs_of(
+    program: Program, workflow: str, by_model: Callable[[Facet], bool] = _no_model
+) -> list[Need]:
+    """The event facets that somebody has to serve for a workflow to get through: those that models
+    do not answer, and the tools of those that they do."""
     facets = {facet.name: facet for facet in program.facets}
     found: dict[str, Need] = {}
     seen = {workflow}
     rest = [facets[workflow]]
     while rest:
-        for part in _calls(rest.pop()):
-            facet = facets.get(part.facet)
+        caller = rest.pop()
+        calls = [(part.facet, part.id) for part in _calls(caller)]
+        if caller.prompt is not None and by_model(caller):
+            calls += [(tool.name, caller.name) for tool in caller.prompt.tools]
+        for name, where in calls:
+            facet = facets.get(name)
             if facet is None or facet.name in seen:
                 continue
             seen.add(facet.name)
             rest.append(facet)
-            if _is_served(facet):
-                found[facet.name] = Need(facet, part.id, program.spans.get(part.id))
+            if _is_served(facet) and not by_model(facet):
+                found[facet.name] = Need(facet, where, program.spans.get(where))
     return list(found.values())
 
 
-def missing_from(app: App | None, program: Program, workflow: str) -> list[Need]:
-    """What a workflow needs and an app does not serve."""
+def missing_from(
+    app: App | None,
+    program: Program,
+    workflow: str,
+    by_model: Callable[[Facet], bool] = _no_model,
+) -> list[Need]:
+    """What a workflow needs and neither an app serves nor a model answers."""
     served = [] if app is None else app.facets
-    return [need for need in needs_of(program, workflow) if not _is_among(need.facet.name, served)]
+
+    def answers(facet: Facet) -> bool:
+        return by_model(facet) and not _is_among(facet.name, served)
+
+    needs = needs_of(program, workflow, answers)
+    return [need for need in needs if not _is_among(need.facet.name, served)]
 
 
 def unserved(program: Program, served: Collection[str]) -> list[str]:

@@ -45,7 +45,7 @@ def read_values(
     workflow: Facet, pairs: Sequence[tuple[str, str]], file: str | None
 ) -> dict[str, Json]:
     """The inputs of a workflow, as `--inputs` and `--input` give them."""
-    values = {} if file is None else dict(_read(file))
+    values = {} if file is None else dict(read_object(file))
     types = {param.name: param.type for param in workflow.params}
     for name, text in pairs:
         if name not in types:
@@ -99,7 +99,8 @@ def _value(name: str, text: str, type: Type) -> Json:
     return value
 
 
-def _read(file: str) -> Mapping[str, Json]:
+def read_object(file: str) -> Mapping[str, Json]:
+    """The JSON object in a file, or on standard input."""
     try:
         if file == "-":
             text = sys.stdin.read()

@@ -1,6 +1,7 @@
 """`afl runs`: everything that is done to runs.
 
-`reading` shows them, `changing` stops, pauses and resumes them, `again` makes new ones of them.
+`reading`, `logs` and `transcript` show them, `changing` stops, pauses and resumes them, `again`
+makes new ones of them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import click
 
 from afl.cli.commands.runs.again import fork, rerun, retry
 from afl.cli.commands.runs.changing import cancel, pause, resume
-from afl.cli.commands.runs.reading import export, get, list_runs, logs, result, tree, watch, why
+from afl.cli.commands.runs.logs import logs
+from afl.cli.commands.runs.reading import export, get, list_runs, result, tree, watch, why
+from afl.cli.commands.runs.transcript import transcript
 from afl.cli.running.groups import Group
 
 
@@ -29,6 +32,7 @@ for _each in (
     result,
     why,
     logs,
+    transcript,
     cancel,
     pause,
     resume,

@@ -1,4 +1,4 @@
-"""`afl runs list`, `get`, `tree`, `watch`, `result`, `why`, `logs` and `export`."""
+"""`afl runs list`, `get`, `tree`, `watch`, `result`, `why` and `export`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from afl.runtime.entities import Run
 from afl.runtime.errors import StillRunning
 from afl.runtime.reasons import Why
 from afl.runtime.states import RunState
+from afl.runtime.superseded import Superseded
 from afl.runtime.views import run_json, state_word
 
 run_argument = click.argument("run", metavar="RUN")
@@ -94,10 +95,14 @@ def get(terminal: Terminal, run: str, database: str | None, as_json: bool) -> No
     with opened(database) as operations:
         found = operations.get(run)
         reason = operations.why(run)
+        superseded = operations.superseded(run)
     if as_json:
-        terminal.json({"version": 1, "run": run_json(found), "why": reason.as_json()})
+        about = {"run": run_json(found), "why": reason.as_json()}
+        terminal.json(
+            {"version": 1, **about, "superseded": [each.as_json() for each in superseded]}
+        )
         return
-    for name, text in _facts(found, reason):
+    for name, text in (*_facts(found, reason), *map(_late, superseded)):
         terminal.data(f"{name:<10}{text}\n")
     terminal.help(_next_command(found))
 
@@ -125,6 +130,11 @@ def _facts(run: Run, reason: Why) -> list[tuple[str, str]]:
         if text:
             facts.append((name, text))
     return facts
+
+
+def _late(result: Superseded) -> tuple[str, str]:
+    """A result that does not count, beside the one that does."""
+    return "too late", f"{result.path} by {result.worker}: {_compact(result.body)}"
 
 
 def _next_command(run: Run) -> str:
@@ -255,32 +265,6 @@ def why(
             terminal.help(f"`{answer.command}`")
     if found.is_cut:
         terminal.say("and more")
-
-
-@click.command("logs", cls=Command)
-@run_argument
-@limit_option
-@database_option
-@json_option
-@click.pass_obj
-def logs(terminal: Terminal, run: str, limit: int, database: str | None, as_json: bool) -> None:
-    """Print the lines that `sys.log` wrote in a run, the first ones first."""
-    with opened(database) as operations:
-        found = operations.get(run)
-        lines = operations.persistence.get_logs(found.id, limit=limit + 1)
-    is_cut = len(lines) > limit
-    lines = lines[:limit]
-    if as_json:
-        told = [{"step": line.path, "values": dict(line.values)} for line in lines]
-        terminal.json({"version": 1, "run": found.id, "lines": told, "is_cut": is_cut})
-        return
-    for line in lines:
-        values = " ".join(f"{name}={_compact(value)}" for name, value in line.values.items())
-        terminal.data(f"{terminal.dim(line.path)}  {values}\n")
-    if not lines:
-        terminal.say("the run has logged nothing")
-    elif is_cut:
-        terminal.help("there are more; a greater `--limit`, or `afl runs export`, shows them")
 
 
 @click.command("export", cls=Command)

@@ -1,0 +1,18 @@
+"""Log lines of runs, for whoever reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+from afl.app.extras import extra_part
+from afl.logs.store import LogStore
+
+
+@contextmanager
+def stored_logs(database: str) -> Iterator[LogStore]:
+    """The log lines of a database. Nothing is prepared, so that a pooler may stand before it."""
+    module = extra_part("afl.logs.postgres_store", "postgres", "Log lines need")
+    with module.PostgresLogStore.connect(database, prepare_threshold=None) as store:
+        yield cast("LogStore", store)
