@@ -15,12 +15,13 @@ from afl.base.system import SystemIds
 _FAN_CALLS = 100
 _MAKE = """
 insert into afl.task (
-    id, tenant, run, kind, name, list, hold, parent_call, caller, depth, state, priority, run_at,
-    wake, fence, last_fence, worker, claim_token, max_failures, retry_delay, retry_backoff,
-    retry_max_delay, retry_jitter, max_crashes, deadline, input, created_at)
+    id, tenant, run, kind, name, short_name, list, hold, parent_call, caller, depth, state,
+    priority, run_at, wake, fence, last_fence, worker, claim_token, max_failures, retry_delay,
+    retry_backoff, retry_max_delay, retry_jitter, max_crashes, deadline, input, created_at)
 select x.id, 'default', coalesce(x.caller, x.id)::text,
        case when x.caller is null then 'flow' else 'event' end,
-       case when x.caller is null then 'afl:execute' else 'bench.Work' end, 'default', true,
+       case when x.caller is null then 'afl:execute' else 'bench.Work' end,
+       case when x.caller is null then 'afl:execute' else 'Work' end, 'default', true,
        x.call, x.caller, case when x.caller is null then 0 else 1 end, 'running', 0, now(), 'any',
        x.fence, x.fence, 'bare', 'token', 0, '1s', 2.0, '5min', true, 5,
        case when x.caller is not null then now() + interval '3650 days' end,

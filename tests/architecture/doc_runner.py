@@ -4,8 +4,8 @@
     console, sh     each line that starts with `$ ` is typed into bash, one session for a page; the
                     lines under it must be what it prints (a line `...` stands for any lines, and
                     `…` for anything in a line); if there are none, it must succeed
-    afl             must check clean; `afl wrong` must have a finding, and every code that follows
-                    must be among them; `afl fragment` is not checked
+    afl, yaml       must check clean, YAML as a pipeline; `afl wrong` must have a finding, and every
+                    code that follows must be among them; `afl fragment` is not checked
     json, toml      must parse
     mermaid         must say which kind of diagram it is
     text            is free
@@ -15,8 +15,9 @@ files of one folder are checked together, as the compiler would see them. `no-ru
 the info string leaves a block out. Any other language is a mistake.
 
 A comment `<!-- database -->` gives the page an empty PostgreSQL database of its own, as
-AFL_DATABASE_URL. What a page leaves running in the background is killed at its end; it must print
-to a file, such as `afl worker > worker.log 2>&1 &`.
+AFL_DATABASE_URL, and `<!-- redis -->` an empty Redis of its own, as AFL_REDIS_URL. What a page
+leaves running in the background is killed at its end; it must print to a file, such as
+`afl worker > worker.log 2>&1 &`.
 """
 
 from __future__ import annotations
@@ -27,21 +28,25 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 from psycopg.conninfo import conninfo_to_dict
 
+from afl.lang.diagnostics.model import Diagnostic
 from tests.architecture.markdown import Block, blocks
 from tests.architecture.repository import ROOT
 from tests.architecture.shell import Ended, Shell, ShellEnded
-from tests.kernel.postgres.databases import empty_database
+from tests.kernel.postgres.databases import empty_database, server_is_there
+from tests.messaging.redis_servers import server
 
 _TIMEOUT_SECONDS = 90
 _DATABASE = re.compile(r"^<!-- database -->$", re.MULTILINE)
+_REDIS = re.compile(r"^<!-- redis -->$", re.MULTILINE)
+_URLS = ("AFL_DATABASE_URL", "AFL_REDIS_URL")
 _DIAGRAMS = ("erDiagram", "flowchart", "sequenceDiagram", "stateDiagram-v2")
 
 
@@ -73,6 +78,20 @@ def needs_database(text: str) -> bool:
     return _DATABASE.search(text) is not None
 
 
+def needs_redis(text: str) -> bool:
+    """Whether a page asks for a Redis."""
+    return _REDIS.search(text) is not None
+
+
+def missing_server(text: str) -> str | None:
+    """What a page asks for and this machine does not have."""
+    if needs_database(text) and not server_is_there():
+        return "there is no PostgreSQL"
+    if needs_redis(text) and shutil.which("redis-server") is None:
+        return "there is no redis-server to start"
+    return None
+
+
 def run_page(name: str, text: str, folder: Path) -> list[str]:
     """What is wrong with the code of a page, as `page:line: what`. The folder must be empty."""
     if (ROOT / "examples").is_dir():
@@ -91,13 +110,16 @@ def run_page(name: str, text: str, folder: Path) -> list[str]:
 
 @contextmanager
 def _opened(name: str, text: str, folder: Path) -> Iterator[Page]:
-    """A page with its session, and its database if it wants one."""
+    """A page with its session, and the servers that it wants."""
     with ExitStack() as stack:
         environment = _environment(folder)
         if needs_database(text):
             parts = conninfo_to_dict(stack.enter_context(empty_database()))
             url = f"postgresql://{parts['host']}/{parts['dbname']}"
             environment["AFL_DATABASE_URL"] = url
+        if needs_redis(text):
+            place = Path(stack.enter_context(TemporaryDirectory()))
+            environment["AFL_REDIS_URL"] = stack.enter_context(server(place)).url
         printed = Path(stack.enter_context(NamedTemporaryFile()).name)
         shell = stack.enter_context(closing(Shell(folder, environment, printed)))
         yield Page(name, folder, folder, environment, shell)
@@ -122,13 +144,13 @@ def _run_python(page: Page, block: Block) -> None:
     # The empty lines put the lines of a traceback where they stand on the page.
     source = "\n" * block.line + block.text
     before = Path.cwd()
-    url = page.environment.get("AFL_DATABASE_URL")
     os.chdir(page.cwd)
     with ExitStack() as stack:
         stack.callback(os.chdir, before)
-        if url is not None:
-            os.environ["AFL_DATABASE_URL"] = url
-            stack.callback(os.environ.pop, "AFL_DATABASE_URL")
+        for name in _URLS:
+            if name in page.environment:
+                os.environ[name] = page.environment[name]
+                stack.callback(os.environ.pop, name)
         try:
             code = compile(source, page.name, "exec", dont_inherit=True)
             exec(code, page.names)  # noqa: S102 - running the page is the point
@@ -204,6 +226,24 @@ def _check_afl(page: Page, block: Block) -> None:
     }
     sources = {**neighbours, name: block.text}
     diagnostics = compile_sources(list(sources.items())).diagnostics
+    _judge_findings(block, diagnostics)
+    if block.file and block.words[:1] != ("wrong",):
+        page.programs[name] = block.text
+
+
+def _check_yaml(page: Page, block: Block) -> None:
+    if "fragment" in block.words:
+        return
+    # pages without pipelines need no compiler
+    from afl.app.front_ends import read_pipeline, workflow_of  # noqa: PLC0415
+    from afl.lang.source import Source  # noqa: PLC0415
+
+    name = block.file or f"{PurePosixPath(page.name).stem}.yaml"
+    file = read_pipeline(Source(name, block.text), workflow_of(PurePosixPath(name)))
+    _judge_findings(block, file.diagnostics)
+
+
+def _judge_findings(block: Block, diagnostics: Sequence[Diagnostic]) -> None:
     codes = [diagnostic.code for diagnostic in diagnostics]
     if block.words[:1] == ("wrong",):
         missing = [code for code in block.words[1:] if code not in codes]
@@ -213,8 +253,6 @@ def _check_afl(page: Page, block: Block) -> None:
     if codes:
         found = ", ".join(f"{each.severity} {each.code}" for each in diagnostics)
         raise BlockError(f"the program does not check clean: {found}")
-    if block.file:
-        page.programs[name] = block.text
 
 
 def _parse_json(_page: Page, block: Block) -> None:
@@ -250,4 +288,5 @@ _RUNNERS: dict[str, Callable[[Page, Block], None]] = {
     "sh": _run_console,
     "text": _accept,
     "toml": _parse_toml,
+    "yaml": _check_yaml,
 }

@@ -11,10 +11,11 @@ from time import monotonic
 
 import pytest
 
-from tests.architecture.doc_runner import needs_database, run_page
+from tests.architecture.doc_runner import missing_server, run_page
 from tests.architecture.markdown import documentation_pages
 from tests.architecture.repository import relative
 from tests.kernel.postgres.databases import server_is_there
+from tests.messaging.redis_servers import needs_redis_server
 
 needs_postgres = pytest.mark.skipif(not server_is_there(), reason="no PostgreSQL")
 
@@ -22,8 +23,8 @@ needs_postgres = pytest.mark.skipif(not server_is_there(), reason="no PostgreSQL
 @pytest.mark.parametrize("page", documentation_pages(), ids=relative)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    if needs_database(text) and not server_is_there():
-        pytest.skip("no PostgreSQL")
+    if missing := missing_server(text):
+        pytest.skip(missing)
     problems = run_page(relative(page), text, tmp_path)
     assert not problems, "\n".join(problems)
 
@@ -141,6 +142,26 @@ def test_a_page_may_have_a_database(tmp_path: Path) -> None:
     """
     assert _problems(tmp_path, page) == []
     assert "AFL_DATABASE_URL" not in os.environ
+
+
+@needs_redis_server
+def test_a_page_may_have_a_redis(tmp_path: Path) -> None:
+    page = """
+    <!-- redis -->
+    ```console
+    $ afl mail send reviewer --id hello-1
+    hello-1
+    ...
+    ```
+    ```python
+    import os
+    from redis import Redis
+    with Redis.from_url(os.environ["AFL_REDIS_URL"]) as redis:
+        assert redis.hget("ao:meta:reviewer:default", "sent") == b"1"
+    ```
+    """
+    assert _problems(tmp_path, page) == []
+    assert "AFL_REDIS_URL" not in os.environ
 
 
 def test_a_file_comment_names_only_the_block_right_after_it(tmp_path: Path) -> None:

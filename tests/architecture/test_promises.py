@@ -22,7 +22,9 @@ def named_tests(tree: ast.Module) -> set[str]:
 
 def _names(node: ast.stmt) -> Iterator[str]:
     match node:
-        case ast.FunctionDef(name=name) if name.startswith("test_"):
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name.startswith(
+            "test_"
+        ):
             yield name
         case ast.ClassDef(name=owner, body=body):
             for name in (name for inner in body for name in _names(inner)):
@@ -91,4 +93,5 @@ def test_a_promise_without_a_test_is_reported() -> None:
 
 def test_tests_are_named_with_and_without_their_class() -> None:
     code = "def test_a(): ...\nclass B:\n    def test_c(self): ...\n    def other(self): ...\n"
-    assert named_tests(ast.parse(code)) == {"test_a", "test_c", "B.test_c"}
+    code += "async def test_d(): ...\n"
+    assert named_tests(ast.parse(code)) == {"test_a", "test_c", "B.test_c", "test_d"}

@@ -9,6 +9,7 @@ import pytest
 PUBLIC = {
     "afl": [
         "App",
+        "ClaudeAgentRunner",
         "Client",
         "Context",
         "Permanent",

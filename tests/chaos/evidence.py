@@ -4,7 +4,7 @@ moment. None of it goes through the code that is judged."""
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,15 @@ create table chaos.audit (
     task uuid not null, held bigint, fence bigint, committed bigint, commits int,
     is_commit boolean not null, is_crash boolean not null, is_late boolean not null
 );
+-- what the outbox has said; whoever reads it may also remove it
+create table chaos.closed (task uuid not null);
+create function chaos.note_closed() returns trigger language plpgsql as $$
+begin
+    insert into chaos.closed (task) values (new.task);
+    return null;
+end $$;
+create trigger chaos_closed after insert on afl.outbox for each row
+    when (new.topic = 'closed') execute function chaos.note_closed();
 create function chaos.note() returns trigger language plpgsql as $$
 begin
     if tg_op = 'INSERT' then
@@ -57,6 +66,13 @@ create trigger chaos_update after update on afl.task for each row
 def install_audit(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(AUDIT)
+
+
+def read_closed(url: str) -> Counter[TaskId]:
+    """How often each task was announced as closed."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute("select task::text from chaos.closed").fetchall()
+    return Counter(TaskId(task) for (task,) in rows)
 
 
 @dataclass(slots=True)
@@ -150,10 +166,10 @@ def read_snapshot(connection: Connection[Any]) -> Snapshot:
         outbox = connection.execute(
             "select entry, topic, task::text, run, body, created_at from afl.outbox"
         ).fetchall()
-        # a gap in a box makes the greatest place and the count differ, and then the length is wrong
+        # a gap in a box makes its end and the count differ, and then the length is wrong
         boxes = connection.execute(
-            "select box, case when max(seq) + 1 = count(*) then count(*) else -1 end"
-            " from afl.box_card group by box"
+            "select box, case when max(seq + length(cards) / 32) = sum(length(cards) / 32)"
+            " then sum(length(cards) / 32)::int else -1 end from afl.box_card group by box"
         ).fetchall()
     return Snapshot(
         tasks={task.id: task for task in map(task_of, tasks)},

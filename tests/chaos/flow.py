@@ -5,18 +5,14 @@ python -m tests.chaos.flow --flows 1000 --seconds 90 --workers 6 --seed 1
 
 from __future__ import annotations
 
-import argparse
-import json
-import logging
 import shutil
-import signal
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -26,11 +22,12 @@ from afl.lang.api import compile_sources
 from afl.runtime.operations import Operations
 from afl.runtime.postgres.migrate import migrate
 from afl.runtime.postgres_store import PostgresPersistence
+from tests.chaos.command import carry_out
 from tests.chaos.evidence import install_audit
 from tests.chaos.flow_fleet import FlowFleet, FlowInjector
 from tests.chaos.flow_judge import FULL_FLOWS, FlowCase, FlowVerdict, judge_flows
 from tests.chaos.flow_workload import PROGRAM, Flow
-from tests.chaos.server import PrivatePostgres, find_binaries
+from tests.chaos.server import PrivatePostgres
 from tests.chaos.sink import Sink
 
 _TICK_SECONDS = 0.05
@@ -39,7 +36,6 @@ _SUBMIT_SHARE = 0.6
 _FAULT_SHARE = 0.8
 #: a slow machine may take longer, but when nothing more ends for so long, it is lost
 _STUCK_SECONDS = 25.0
-_SHOWN = 10
 _NAME = "chaos"
 _ENDED = """
 select count(*) from afl.run where key is not null and state in ('completed', 'failed', 'canceled')
@@ -161,45 +157,5 @@ def _storm(
     fleet.wake_all()
 
 
-def report(verdict: FlowVerdict) -> dict[str, object]:
-    """Print the table and the figures as JSON; answers the figures."""
-    for problem in verdict.problems[:_SHOWN]:
-        print(problem)
-    if len(verdict.problems) > _SHOWN:
-        print(f"and {len(verdict.problems) - _SHOWN} more problems")
-    for doubt in verdict.doubts:
-        print(f"This run proves nothing: {doubt}.")
-    figures: dict[str, object] = asdict(verdict)
-    figures["problems"] = len(verdict.problems)
-    figures["ok"] = verdict.ok
-    for name, value in figures.items():
-        print(f"  {name.replace('_', ' '):<24}{value!s:>10}")
-    print(json.dumps(figures))
-    return figures
-
-
-def main(arguments: list[str]) -> int:
-    defaults = Options()
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.chaos.flow", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--flows", type=int, default=defaults.flows)
-    parser.add_argument("--seconds", type=float, default=defaults.seconds)
-    parser.add_argument("--workers", type=int, default=defaults.workers)
-    parser.add_argument("--seed", type=int, default=defaults.seed)
-    options = Options(**vars(parser.parse_args(arguments)))
-    # that connections break is what this is about
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-    binaries = find_binaries()
-    if binaries is None:
-        print("There is no PostgreSQL server on this machine: initdb and pg_ctl are needed.")
-        return 2
-    # so that everything is cleaned up
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    verdict = run(options, binaries)
-    report(verdict)
-    return int(not verdict.ok)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(carry_out("flow", __doc__, Options(), run, sys.argv[1:]))

@@ -5,16 +5,12 @@ python -m tests.chaos.kernel --roots 2000 --seconds 100 --workers 10 --seed 1
 
 from __future__ import annotations
 
-import argparse
-import json
-import logging
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -24,10 +20,11 @@ from afl.kernel.postgres.migrate import migrate
 from afl.kernel.postgres.store import PostgresStore
 from afl.testing.conformance.invariants import Watch
 from tests.chaos.clients import Clients
+from tests.chaos.command import carry_out
 from tests.chaos.evidence import install_audit
 from tests.chaos.fleet import Fleet, Injector
 from tests.chaos.judge import FULL_ROOTS, Case, Invariants, Verdict, judge
-from tests.chaos.server import PrivatePostgres, find_binaries
+from tests.chaos.server import PrivatePostgres
 from tests.chaos.sink import Sink
 
 _TICK_SECONDS = 0.05
@@ -37,7 +34,6 @@ _FAULT_SHARE = 0.65
 #: a slow machine may take longer, but when nothing more is closed for so long, it is lost
 _STUCK_SECONDS = 15.0
 _LOOK_SECONDS = 18.0
-_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,45 +107,5 @@ def _storm(
     return looks, seen
 
 
-def report(verdict: Verdict) -> dict[str, object]:
-    """Print the table and the figures as JSON; answers the figures."""
-    for problem in verdict.problems[:_SHOWN]:
-        print(problem)
-    if len(verdict.problems) > _SHOWN:
-        print(f"and {len(verdict.problems) - _SHOWN} more problems")
-    for doubt in verdict.doubts:
-        print(f"This run proves nothing: {doubt}.")
-    figures: dict[str, object] = asdict(verdict)
-    figures["problems"] = len(verdict.problems)
-    figures["ok"] = verdict.ok
-    for name, value in figures.items():
-        print(f"  {name.replace('_', ' '):<24}{value!s:>10}")
-    print(json.dumps(figures))
-    return figures
-
-
-def main(arguments: list[str]) -> int:
-    defaults = Options()
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.chaos.kernel", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--roots", type=int, default=defaults.roots)
-    parser.add_argument("--seconds", type=float, default=defaults.seconds)
-    parser.add_argument("--workers", type=int, default=defaults.workers)
-    parser.add_argument("--seed", type=int, default=defaults.seed)
-    options = Options(**vars(parser.parse_args(arguments)))
-    # that connections break is what this is about
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-    binaries = find_binaries()
-    if binaries is None:
-        print("There is no PostgreSQL server on this machine: initdb and pg_ctl are needed.")
-        return 2
-    # so that everything is cleaned up
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    verdict = run(options, binaries)
-    report(verdict)
-    return int(not verdict.ok)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(carry_out("kernel", __doc__, Options(), run, sys.argv[1:]))

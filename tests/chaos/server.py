@@ -41,7 +41,8 @@ def free_port() -> int:
 class PrivatePostgres:
     """A server in a folder. It can be crashed and comes back."""
 
-    def __init__(self, binaries: Path, folder: Path) -> None:
+    def __init__(self, binaries: Path, folder: Path, address: str | None = None) -> None:
+        """`address` is one of this machine's under which other hosts reach it."""
         self._binaries = binaries
         self._data = folder / "data"
         self._log = folder / "postgres.log"
@@ -55,11 +56,19 @@ class PrivatePostgres:
         with (self._data / "postgresql.conf").open("a", encoding="utf-8") as config:
             config.writelines(f"{name} = {value}\n" for name, value in _SETTINGS.items())
             config.write(f"port = {self._port}\n")
+            if address is not None:
+                config.write(f"listen_addresses = '127.0.0.1,{address}'\n")
+        if address is not None:
+            with (self._data / "pg_hba.conf").open("a", encoding="utf-8") as allowed:
+                allowed.write(f"host all all {address}/24 trust\n")
         self._ctl("start")
 
     @property
     def url(self) -> str:
-        return f"postgresql://afl@127.0.0.1:{self._port}/postgres"
+        return self.url_at("127.0.0.1")
+
+    def url_at(self, address: str) -> str:
+        return f"postgresql://afl@{address}:{self._port}/postgres"
 
     @property
     def log(self) -> str:
@@ -68,6 +77,13 @@ class PrivatePostgres:
     def crash(self) -> None:
         """End without saying goodbye to anybody, and start again."""
         self._ctl("restart", "-m", "immediate")
+
+    def stop(self) -> None:
+        """Be away, until `start`."""
+        self._ctl("stop", "-m", "immediate")
+
+    def start(self) -> None:
+        self._ctl("start")
 
     def close(self) -> None:
         self._ctl("stop", "-m", "immediate")

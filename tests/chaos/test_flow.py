@@ -134,15 +134,18 @@ def test_a_broken_promise_or_a_missing_fault_is_not_ok(field: str, value: object
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_nothing_is_lost_or_doubled_when_workers_are_killed() -> None:
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("there is no PostgreSQL server on this machine")
-    verdict = run(Options(flows=100, seconds=18, workers=5, seed=7), binaries)
-    assert verdict.problems == ()
-    # a run in which nothing broke would prove nothing
-    assert verdict.doubts == []
-    assert verdict.kills >= 5
-    assert (verdict.flows, verdict.lost, verdict.duplicate_effects) == (100, 0, 0)
-    assert (verdict.wrong_outputs, verdict.stale_accepted) == (0, 0)
+    for seed in (7, 8, 9):
+        verdict = run(Options(flows=100, seconds=18, workers=5, seed=seed), binaries)
+        assert verdict.problems == ()
+        assert verdict.kills >= 5
+        assert (verdict.flows, verdict.lost, verdict.duplicate_effects) == (100, 0, 0)
+        assert (verdict.wrong_outputs, verdict.stale_accepted) == (0, 0)
+        # a run in which nothing broke would prove nothing: then another one has to
+        if not verdict.doubts:
+            break
     assert verdict.ok

@@ -29,6 +29,7 @@ _TELLING = (
     "outside_answers",
     "inline_answers",
     "answers_at_hand",
+    "answers_unseen",
     "memories_lost",
 )
 

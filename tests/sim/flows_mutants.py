@@ -36,6 +36,7 @@ from tests.sim.mutants import NoFenceCheck
 
 _SETTLE, _ENDED, _NEXT_CATCH = machine._settle, machine._ended, machine._next_catch
 _START_ITERATIONS = blocks.start_iterations
+_CARRY = ExecutionContext.carry
 
 
 def _settle_early(context: ExecutionContext, block: StepDefinition, step: StepDefinition) -> None:
@@ -142,8 +143,9 @@ class ForgetsInline(Evaluator):
         replies: Sequence[tuple[CallId | None, Reply]] = (),
         *,
         stay: bool = False,
+        winds_up: bool = False,
     ) -> Turn:
-        following = super().go_on(turn, (), stay=stay)
+        following = super().go_on(turn, (), stay=stay, winds_up=winds_up)
         applied = tuple(call for call, _ in replies if call is not None)
         return replace(following, commit=replace(following.commit, applied=applied))
 
@@ -159,6 +161,12 @@ class AcceptsEarly(Worker):
 
     def committed(self, evaluator: Evaluator, turn: Turn) -> None:
         pass
+
+
+def _carry_rows_alone(context: ExecutionContext, before: ExecutionContext) -> None:
+    """What a turn has added to what the store knows is looked for in the store, too early."""
+    _CARRY(context, before)
+    context._yields, context._waits = {}, {}
 
 
 def _nothing_to_take_over(context: ExecutionContext) -> None:
@@ -249,6 +257,7 @@ MUTANTS = (
     Mutant("answers stay untaken", evaluator=KeepsAnswers),
     Mutant("inline answers are dropped", evaluator=ForgetsInline),
     Mutant("work at hand is not taken over", ((machine, "take_over", _nothing_to_take_over),)),
+    Mutant("what is not committed is forgotten", ((ExecutionContext, "carry", _carry_rows_alone),)),
     Mutant("the end comes later", evaluator=EndsLater),
     Mutant("no fence", kernel=NoFenceCheck),
 )
