@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test fmt docs conformance sim sim-flow chaos-kernel chaos-flow fuzz-lang bench-lang bench-kernel bench-bloat \
-	bench-doorbell bench-idle bench-steps bench-flow bench-latency lock clean
+.PHONY: help setup check test fmt docs conformance sim sim-flow chaos-kernel chaos-flow chaos-turns chaos-logs crash-turns fuzz-lang bench-lang bench-kernel bench-bloat \
+	bench-doorbell bench-idle bench-steps bench-flow bench-latency bench-mail bench-turn lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,19 @@ chaos-kernel: $(INSTALLED) ## Kill, stop and restart what the kernel runs on, an
 chaos-flow: $(INSTALLED) ## Kill workers under a thousand flows, and judge the outcome
 	$(BIN)/python -m tests.chaos.flow
 
+chaos-link: $(INSTALLED) ## Cut the link to a worker's host, and judge when it stopped to act (needs root)
+	$(BIN)/python -m tests.chaos.link
+
+crash-turns: $(INSTALLED) ## Kill a worker at every commit of a review by a model, and judge the outcome
+	$(BIN)/python -m tests.chaos.review
+
+chaos-turns: $(INSTALLED) ## Kill workers under five hundred turns, and judge the outcome
+	$(BIN)/python -m tests.chaos.turns
+
+LINES ?= 1000000
+chaos-logs: $(INSTALLED) ## Kill what log lines travel through, then a worker, and judge what is stored
+	$(BIN)/python -m tests.chaos.logs --lines $(LINES)
+
 fuzz-lang: $(INSTALLED) ## Throw generated and broken programs at the compiler
 	$(BIN)/python -m tests.lang.fuzz
 
@@ -79,6 +92,12 @@ bench-flow: $(INSTALLED) ## Compare flows with other engines and with PostgreSQL
 
 bench-latency: $(INSTALLED) ## Measure the way from a submit to the start of a handler
 	$(BIN)/python -m bench.latency
+
+bench-turn: $(INSTALLED) ## Measure what a turn stores, and turns among suspended ones
+	$(BIN)/python -m bench.turn
+
+bench-mail: $(INSTALLED) ## Compare mailboxes in Redis with the bare scripts and with Celery
+	$(BIN)/python -m bench.mail
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"

@@ -1,8 +1,18 @@
-"""The work of review.afl. Neither a model nor a person is here: functions stand in for both."""
+"""The work of review.afl, on a code host that is a dictionary.
+
+A model does `Review`, and a person does `Approve`. Without a database there is no inbox to ask a
+person through: in `afl run`, and only there, the handler below answers in the person's place.
+"""
 
 from afl import App
 
 app = App("review")
+
+FILES = {
+    "hello.py": 'def greet(name):\n    return f"Hello, {name}!"   \n',
+    "test_hello.py": 'from hello import greet\n\nassert "Ada" in greet("Ada")\n',
+}
+DIFF = '-    return "Hello!"\n+    return f"Hello, {name}!"   \n'
 
 
 @app.handler("github.GetPull")
@@ -11,14 +21,16 @@ def get_pull(repo: str, number: int) -> dict[str, object]:
         "repo": repo,
         "number": number,
         "head": "c0ffee",
-        "title": "Say hello",
-        "diff": "+hello",
+        "title": "Greet people by their names",
+        "diff": DIFF,
     }
 
 
 @app.handler("github.ReadFile")
 def read_file(repo: str, ref: str, path: str) -> str:
-    return "hello"
+    if path not in FILES:
+        raise FileNotFoundError(f"{repo} has no {path} at {ref}; it has {', '.join(FILES)}")
+    return FILES[path]
 
 
 @app.handler("github.Merge")
@@ -29,12 +41,6 @@ def merge(repo: str, number: int, head: str) -> str:
 @app.handler("review.RunTests")
 def run_tests(repo: str, ref: str) -> dict[str, object]:
     return {"passed": True, "log": "1 passed"}
-
-
-@app.handler("review.Review")
-def review(repo: str, head: str, diff: str) -> dict[str, object]:
-    comment = {"path": "hello.txt", "text": "Why not in capitals?"}
-    return {"verdict": "approve", "summary": "A greeting.", "comments": [comment]}
 
 
 @app.handler("review.Approve")
