@@ -40,7 +40,7 @@ ENTRIES = {
     "breakers": Entry(
         f"{_COMMANDS}.breakers", "Look at the circuit breakers that processes share."
     ),
-    "workers": Entry(f"{_COMMANDS}.workers", "Look at the workers that are there."),
+    "workers": Entry(f"{_COMMANDS}.workers", "Look at the workers that are there, and end them."),
     "doctor": Entry(f"{_COMMANDS}.doctor", "Check what AgentFlow needs, and say what to do."),
     "db": Entry(f"{_COMMANDS}.db", "Look after the database of AgentFlow."),
     "version": Entry(f"{_COMMANDS}.version", "Show the versions of AgentFlow and its parts."),
