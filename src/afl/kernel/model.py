@@ -214,6 +214,26 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """A task as it stands: with why it is not running, brought up to date with what has happened
+    around it, and the open call that it waits for first."""
+
+    task: Task
+    reason: Reason | None
+    first_open: Call | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A worker was lost that had a task, under this fence."""
+
+    task: TaskId
+    worker: WorkerId
+    fence: Fence
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class CallSpec:
     """A call to be opened, with the task that answers it. `key` names it within the caller."""
 

@@ -27,11 +27,13 @@ from afl.kernel.model import (
     Fence,
     Json,
     Lock,
+    Loss,
     OutboxEntry,
     Outcome,
     Reason,
     Renewal,
     RunId,
+    Standing,
     State,
     Stopped,
     Swept,
@@ -177,6 +179,10 @@ class Queries(Protocol):
     def get_call(self, call: CallId) -> Call | None: ...
     def calls_of(self, caller: TaskId) -> list[Call]: ...
     def find_call(self, caller: TaskId, key: str) -> Call | None: ...
+    def find_calls(self, caller: TaskId, keys: Sequence[str]) -> list[Call]:
+        """Those of the keys that the task has called under, in any order."""
+        ...
+
     def find_tasks(
         self,
         *,
@@ -194,6 +200,15 @@ class Queries(Protocol):
         """Why a task is not running, with what only the present tells: whether anybody serves it,
         who holds its lane, which call it waits for. The `reason` in the row is as old as its state.
         """
+        ...
+
+    def standing(self, tasks: Sequence[TaskId]) -> list[Standing]:
+        """`get_task` and `why` of many tasks at once: those that there are, in any order."""
+        ...
+
+    def losses_of(self, tasks: Sequence[TaskId]) -> list[Loss]:
+        """Which workers these tasks have lost, in the order of fences. They are kept as long as
+        the tasks are, unlike the count of crashes, which a commit clears."""
         ...
 
 
@@ -239,6 +254,10 @@ class Workers(Protocol):
     def get_worker(self, worker: WorkerId) -> Worker | None: ...
     def live_workers(self) -> list[Worker]:
         """Those that may claim (`rules.is_live`), by id."""
+        ...
+
+    def workers_seen(self, within: timedelta, limit: int = 1000) -> list[Worker]:
+        """Those that were heard of so lately, whatever became of them, the last first."""
         ...
 
 

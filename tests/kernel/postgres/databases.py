@@ -65,7 +65,7 @@ def migrated_database() -> Iterator[str]:
         yield url
 
 
-_TABLES = "task lane call orphan card box_card outbox worker user_lock claim_floor"
+_TABLES = "task lane call orphan loss card box_card outbox worker user_lock claim_floor"
 
 
 def clear(url: str) -> None:

@@ -23,6 +23,7 @@ from afl.kernel.model import (
     Fence,
     Json,
     Lock,
+    Loss,
     OutboxEntry,
     RunId,
     Task,
@@ -58,6 +59,7 @@ class Rows:
         self.boxes: dict[str, list[CardHash]] = {}
         self.outbox: list[OutboxEntry] = []
         self.locks: dict[str, Lock] = {}
+        self.losses: dict[TaskId, tuple[Loss, ...]] = {}
         self._last_fence = 0
         self._last_entry = 0
         # Claims
@@ -152,6 +154,15 @@ class Rows:
     def drop_box(self, box: str) -> None:
         if (cards := self.boxes.pop(box, None)) is not None:
             self.journal.record(self.boxes.__setitem__, box, cards)
+
+    def add_loss(self, loss: Loss) -> None:
+        before = self.losses.get(loss.task)
+        self.journal.record(_put, self.losses, loss.task, before)
+        self.losses[loss.task] = (*(before or ()), loss)
+
+    def drop_losses(self, task: TaskId) -> None:
+        if (losses := self.losses.pop(task, None)) is not None:
+            self.journal.record(self.losses.__setitem__, task, losses)
 
     def append_outbox(self, topic: str, task: TaskId, run: RunId, body: Json) -> None:
         self._last_entry += 1

@@ -115,6 +115,13 @@ class MemoryWorkers(Core):
             live = (row for row in self._rows.workers.values() if rules.is_live(row, now))
             return sorted(live, key=lambda row: row.id)
 
+    def workers_seen(self, within: timedelta, limit: int = 1000) -> list[Worker]:
+        with self._lock:
+            since = self._clock.now() - within
+            seen = [row for row in self._rows.workers.values() if row.seen_at > since]
+            seen.sort(key=lambda row: row.id)
+            return sorted(seen, key=lambda row: row.seen_at, reverse=True)[:limit]
+
 
 class MemoryLocks(Core):
     """See `port.Locks` for what each method promises."""

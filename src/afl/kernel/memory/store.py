@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from datetime import timedelta
 
 from afl.kernel import rules
@@ -10,16 +11,19 @@ from afl.kernel.errors import BadRequest
 from afl.kernel.memory.copies import call_out, entry_out, task_out
 from afl.kernel.memory.core import Core
 from afl.kernel.memory.queue import MemoryTaskQueue
+from afl.kernel.memory.rows import Rows
 from afl.kernel.memory.shelves import MemoryCards, MemoryLocks, MemoryWorkers
 from afl.kernel.memory.transitions import make_root
 from afl.kernel.model import (
     Announcement,
     Call,
     CallId,
+    Loss,
     OutboxEntry,
     Outcome,
     Reason,
     RunId,
+    Standing,
     State,
     Task,
     TaskId,
@@ -51,6 +55,11 @@ class MemoryQueries(Core):
             call = self._rows.calls_of.get(caller, {}).get(key)
             return None if call is None else call_out(self._rows.calls[call])
 
+    def find_calls(self, caller: TaskId, keys: Sequence[str]) -> list[Call]:
+        with self._lock:
+            calls = self._rows.calls_of.get(caller, {})
+            return [call_out(self._rows.calls[calls[key]]) for key in set(keys) if key in calls]
+
     def find_tasks(
         self,
         *,
@@ -79,15 +88,34 @@ class MemoryQueries(Core):
 
     def why(self, task: TaskId) -> Reason | None:
         with self._transaction as rows:
-            row = self._task(task)
-            lane = None if row.lane is None else rows.lanes.get((row.tenant, row.lane))
-            return rules.present_reason(
-                row,
-                now=rows.now,
-                served=any(rules.worker_serves(w, row, rows.now) for w in rows.workers.values()),
-                holder=None if lane is None else lane.holder,
-                first_open=rows.first_open(task),
-            )
+            return self._present_reason(rows, self._task(task))
+
+    def standing(self, tasks: Sequence[TaskId]) -> list[Standing]:
+        with self._transaction as rows:
+            return [
+                Standing(
+                    task_out(row),
+                    self._present_reason(rows, row),
+                    None if (first := rows.first_open(row.id)) is None else call_out(first),
+                )
+                for row in (rows.tasks.get(task) for task in set(tasks))
+                if row is not None
+            ]
+
+    def losses_of(self, tasks: Sequence[TaskId]) -> list[Loss]:
+        with self._lock:
+            found = [loss for task in set(tasks) for loss in self._rows.losses.get(task, ())]
+            return sorted(found, key=lambda loss: loss.fence)
+
+    def _present_reason(self, rows: Rows, row: Task) -> Reason | None:
+        lane = None if row.lane is None else rows.lanes.get((row.tenant, row.lane))
+        return rules.present_reason(
+            row,
+            now=rows.now,
+            served=any(rules.worker_serves(w, row, rows.now) for w in rows.workers.values()),
+            holder=None if lane is None else lane.holder,
+            first_open=rows.first_open(row.id),
+        )
 
 
 class MemoryDeadLetters(Core):
@@ -155,6 +183,7 @@ class MemoryRetention(Core):
                     for call in list(rows.calls_of.get(task.id, {}).values()):
                         rows.drop_call(rows.calls[call])
                     rows.drop_box(task.id)
+                    rows.drop_losses(task.id)
                     rows.drop_task(task)
                 gone += len(tasks)
             return gone

@@ -21,6 +21,7 @@ from afl.kernel.model import (
     Close,
     Fence,
     Json,
+    Loss,
     Outcome,
     Reason,
     RunId,
@@ -232,6 +233,9 @@ def stop(rows: Rows, task: Task, error: Json, *, force: bool = False) -> Stopped
 
 def recover(rows: Rows, task: Task) -> None:
     """A task whose worker is lost: again, or given up."""
+    assert task.worker is not None
+    assert task.fence is not None
+    rows.add_loss(Loss(task.id, task.worker, task.fence, rows.now))
     if task.stop_requested:
         close(rows, task, Outcome.CANCELED, error=task.error)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from psycopg import Cursor
@@ -11,12 +12,16 @@ from afl.kernel.errors import BadRequest, NotFound
 from afl.kernel.model import (
     Call,
     CallId,
+    Fence,
+    Loss,
     Outcome,
     Reason,
     RunId,
+    Standing,
     State,
     Task,
     TaskId,
+    WorkerId,
 )
 from afl.kernel.postgres.core import Core, known_task
 from afl.kernel.postgres.database import Row
@@ -48,6 +53,11 @@ class PostgresQueries(Core):
         row = self._row("find_call", {"task": caller, "key": key}) if is_id(caller) else None
         return None if row is None else call_of(row)
 
+    def find_calls(self, caller: TaskId, keys: Sequence[str]) -> list[Call]:
+        if not is_id(caller) or not keys:
+            return []
+        return [call_of(row) for row in self._rows("find_calls", {"task": caller, "keys": [*keys]})]
+
     def find_tasks(
         self,
         *,
@@ -74,15 +84,31 @@ class PostgresQueries(Core):
         row = self._row("why", {"task": known_task(task)})
         if row is None:
             raise NotFound(f"there is no task {task}")
-        now, holder, served, *columns = row
-        first_open = columns[:_CALL_WIDTH]
-        return rules.present_reason(
-            task_of(columns, _CALL_WIDTH),
-            now=utc(now),
-            served=served,
-            holder=holder,
-            first_open=None if first_open[0] is None else call_of(first_open),
-        )
+        return _standing(row).reason
+
+    def standing(self, tasks: Sequence[TaskId]) -> list[Standing]:
+        known = [task for task in tasks if is_id(task)]
+        rows = self._rows("standing", {"tasks": known}) if known else []
+        return [_standing(row) for row in rows]
+
+    def losses_of(self, tasks: Sequence[TaskId]) -> list[Loss]:
+        known = [task for task in tasks if is_id(task)]
+        rows = self._rows("losses_of", {"tasks": known}) if known else []
+        return [
+            Loss(TaskId(task), WorkerId(worker), Fence(fence), utc(at))
+            for task, worker, fence, at in rows
+        ]
+
+
+def _standing(row: Row) -> Standing:
+    """A task out of a row of `why`."""
+    now, holder, served, *columns = row
+    task, call = task_of(columns, _CALL_WIDTH), columns[:_CALL_WIDTH]
+    first_open = None if call[0] is None else call_of(call)
+    reason = rules.present_reason(
+        task, now=utc(now), served=served, holder=holder, first_open=first_open
+    )
+    return Standing(task, reason, first_open)
 
 
 class PostgresDeadLetters(Core):

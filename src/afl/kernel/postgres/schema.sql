@@ -272,6 +272,15 @@ create table afl.orphan (
     task uuid primary key
 );
 
+-- Which workers were lost that had a task. The count in the task's row starts anew with every commit.
+create table afl.loss (
+    task    uuid not null,
+    fence   bigint not null,
+    worker  text not null,
+    lost_at timestamptz not null,
+    primary key (task, fence)
+);
+
 -- The 32 bytes of a hash are kept; clients know it as `sha256:` and hexadecimal digits.
 create table afl.card (
     hash    bytea primary key,
@@ -2377,6 +2386,7 @@ begin
     if not found then
         return null;
     end if;
+    insert into afl.loss (task, fence, worker, lost_at) values (p_task, k.fence, k.worker, v_now);
     if not k.stop_requested and k.crashes < k.max_crashes then
         update afl.task t set
             state = 'ready', fence = null, worker = null, claim_token = null, run_at = v_now,
@@ -2552,6 +2562,7 @@ begin
         delete from afl.call c where c.caller = any(v_ids);
         delete from afl.box_card b where b.box = any(v_ids::text[]);
         delete from afl.orphan o where o.task = any(v_ids);
+        delete from afl.loss l where l.task = any(v_ids);
         delete from afl.task t where t.id = any(v_ids);
         v_gone := v_gone + cardinality(v_ids);
     end loop;

@@ -126,6 +126,10 @@ class PostgresWorkers(Core):
     def live_workers(self) -> list[Worker]:
         return [worker_of(row) for row in self._rows("live_workers", {})]
 
+    def workers_seen(self, within: timedelta, limit: int = 1000) -> list[Worker]:
+        parameters = {"within": within, "limit": limit}
+        return [worker_of(row) for row in self._rows("workers_seen", parameters)]
+
 
 class PostgresOutbox(Core):
     """See `port.Outbox` for what each method promises."""

@@ -14,6 +14,10 @@ select {call} from afl.call c where c.caller = %(task)s::uuid order by c.id
 -- The call of a task that has this key.
 select {call} from afl.call c where c.caller = %(task)s::uuid and c.key = %(key)s
 
+-- name: find_calls
+-- The calls of a task that have one of these keys.
+select {call} from afl.call c where c.caller = %(task)s::uuid and c.key = any(%(keys)s::text[])
+
 -- name: find_tasks
 -- Tasks in the order of their ids.
 select {task} from afl.task t
@@ -51,6 +55,26 @@ left join lateral (
     select * from afl.call x where x.caller = t.id and x.status = 'open'
     order by x.deadline, x.id limit 1) as c on true
 where t.id = %(task)s::uuid
+
+-- name: standing
+-- What `why` tells, of many tasks.
+select afl.now(), l.active::text, exists (
+           select from afl.worker w
+           where w.expires_at > afl.now() and w.state in ('startup', 'running')
+             and t.list = any(w.lists)
+             and (t.name = any(w.handlers) or t.short_name = any(w.handlers))),
+       {call}, {task}
+from afl.task t
+left join afl.lane l on l.tenant = t.tenant and l.name = t.lane
+left join lateral (
+    select * from afl.call x where x.caller = t.id and x.status = 'open'
+    order by x.deadline, x.id limit 1) as c on true
+where t.id = any(%(tasks)s::uuid[])
+
+-- name: losses_of
+-- Which workers tasks have lost.
+select l.task::text, l.worker, l.fence, l.lost_at from afl.loss l
+where l.task = any(%(tasks)s::uuid[]) order by l.fence
 
 -- name: dead_letters
 -- Tasks that were given up and not driven again.

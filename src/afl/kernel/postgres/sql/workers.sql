@@ -29,3 +29,11 @@ select w.id, w.name, w."group", w.service, w.lists, w.handlers, w.slots, w.lease
        w.started_at, w.seen_at, w.expires_at
 from afl.worker w
 where w.expires_at > afl.now() and w.state in ('startup', 'running') order by w.id
+
+-- name: workers_seen
+-- Those that were heard of lately, whatever became of them.
+select w.id, w.name, w."group", w.service, w.lists, w.handlers, w.slots, w.lease, w.state,
+       w.started_at, w.seen_at, w.expires_at
+from afl.worker w
+where w.seen_at > afl.now() - %(within)s::interval
+order by w.seen_at desc, w.id limit %(limit)s::int

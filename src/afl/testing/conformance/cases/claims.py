@@ -153,6 +153,21 @@ class WorkerCases(Cases):
         harness.advance(2 * MINUTE)
         assert [worker.id for worker in driver.store.live_workers()] == ["w"]
 
+    def test_workers_that_were_heard_of_lately_are_known_whatever_became_of_them(
+        self, driver: Driver, harness: Harness
+    ) -> None:
+        driver.register("early", lease=SECOND)
+        harness.advance(MINUTE)
+        driver.register("late")
+        driver.store.set_worker_state(WorkerId("late"), WorkerState.SHUTDOWN)
+        hour = 60 * MINUTE
+        seen = [worker.id for worker in driver.store.workers_seen(hour)]
+        assert seen[0] == "late"
+        assert {"early", "late"} <= set(seen)
+        assert [worker.id for worker in driver.store.workers_seen(hour, limit=1)] == ["late"]
+        harness.advance(30 * SECOND)
+        assert [worker.id for worker in driver.store.workers_seen(MINUTE)] == ["late"]
+
     def test_renewing_moves_the_expiry(self, driver: Driver, harness: Harness) -> None:
         driver.register("v", lease=MINUTE)
         before = driver.store.get_worker(WorkerId("v"))

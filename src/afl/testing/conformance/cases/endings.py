@@ -226,6 +226,9 @@ class CrashCases(Cases):
         claim = driver.take()
         assert claim.task.crashes == 1
         assert driver.commit(claim.fence, Continue()).task.crashes == 0
+        (loss,) = driver.store.losses_of([claim.task.id])
+        assert (loss.task, loss.worker) == (claim.task.id, "v")
+        assert loss.fence < claim.fence
 
     def test_sweeping_by_small_steps_gets_everything(
         self, driver: Driver, harness: Harness

@@ -173,6 +173,30 @@ class QueryCases(Cases):
         assert driver.store.find_call(other.task.id, "b") is None
         assert driver.store.find_call(NOBODY, "a") is None
 
+    def test_calls_are_found_by_their_keys(self, driver: Driver) -> None:
+        caller = driver.caller("a", "b", "c")
+        found = driver.store.find_calls(caller.task.id, ["a", "c", "nothing", "a"])
+        assert {call.id for call in found} == {caller.calls["a"], caller.calls["c"]}
+        assert driver.store.find_calls(caller.task.id, []) == []
+        assert driver.store.find_calls(NOBODY, ["a"]) == []
+
+    def test_tasks_stand_where_the_single_reads_say(self, driver: Driver) -> None:
+        caller = driver.caller("a", "b")
+        callee = driver.call(caller.calls["a"]).callee
+        lonely = driver.enqueue(name="nobody.Serves")
+        assert callee is not None
+        tasks = [caller.task.id, callee, lonely.id, NOBODY]
+        found = {each.task.id: each for each in driver.store.standing(tasks)}
+        assert found.keys() == {caller.task.id, callee, lonely.id}
+        for task, each in found.items():
+            assert each.task == driver.task(task)
+            assert each.reason == driver.store.why(task)
+        first = found[caller.task.id].first_open
+        assert first is not None
+        assert first.id in caller.calls.values()
+        assert found[lonely.id].first_open is None
+        assert driver.store.standing([]) == []
+
     def test_what_is_not_there_is_none(self, driver: Driver) -> None:
         assert driver.store.get_task(NOBODY) is None
         assert driver.store.calls_of(NOBODY) == []
@@ -194,6 +218,21 @@ class RotationCases(Cases):
         assert driver.task(open_run.task.id).state is State.READY
         assert driver.enqueue(idem="once").id != done.task.id
         assert len(driver.events("closed", done.task.id)) == 1
+
+    def test_lost_workers_are_known_as_long_as_their_tasks(
+        self, driver: Driver, harness: Harness
+    ) -> None:
+        driver.register("v", lease=MINUTE)
+        task = driver.enqueue().id
+        driver.take(worker="v")
+        harness.advance(MINUTE)
+        driver.sweep_all()
+        driver.commit(driver.take().fence)
+        assert [loss.worker for loss in driver.store.losses_of([task])] == ["v"]
+        assert driver.store.losses_of([NOBODY]) == []
+        harness.advance(HOUR)
+        assert driver.store.rotate(MINUTE) == 1
+        assert driver.store.losses_of([task]) == []
 
     def test_a_run_goes_whole_or_not_at_all(self, driver: Driver, harness: Harness) -> None:
         for _ in range(2):
