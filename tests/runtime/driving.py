@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from afl.app.compiling import compile_program
 from afl.kernel.model import Close, Json, Task
+from afl.runtime.driver import Driver, Work
 from afl.runtime.entities import Run
 from afl.runtime.operations import Operations
 from afl.runtime.working.outcomes import close_of_error, close_of_result
 from afl.testing.clock import SequentialIds
-from afl.testing.engine_driver import Driver, Work
 from tests.runtime.kept import Kept
 
 Handlers = Mapping[str, Callable[[dict[str, Json]], Mapping[str, Json]]]

@@ -38,8 +38,8 @@ from tests.kernel.postgres.databases import clear, set_clock
 HOUR = timedelta(hours=1)
 WORKER = WorkerId("w")
 _TABLES = (
-    "program deployment run step step_wait step_log signal signal_wait memo rate rate_slot "
-    "schedule schedule_firing"
+    "program_source program deployment deployment_version run step step_tally step_wait step_log "
+    "signal signal_wait memo rate rate_slot schedule schedule_firing"
 )
 
 

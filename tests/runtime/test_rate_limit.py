@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from afl.kernel.model import Task
+from afl.runtime.driver import Driver
 from afl.runtime.persistence import RateWish
 from afl.runtime.reasons import WhyCode
 from afl.testing.clock import SequentialIds
-from afl.testing.engine_driver import Driver
 from tests.runtime.driving import World
 from tests.runtime.kept import HOUR, Kept, PostgresKept
 

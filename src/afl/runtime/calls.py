@@ -194,6 +194,7 @@ def event_call(context: ExecutionContext, step: StepDefinition, facet: FacetPlan
         # an effect that cannot be taken back is never done again unseen
         max_crashes=0 if effect == "irreversible" else MAX_CRASHES,
         input=given,
+        tenant=context.run.tenant,
     )
     return CallSpec(step.path, task, total or NO_TIMEOUT)
 
@@ -235,6 +236,7 @@ def flow_call(context: ExecutionContext, step: StepDefinition, facet: FacetPlan)
         task_list=settings.run_list(),
         priority=settings.priority(context.run.priority),
         timeout=timeout,
+        tenant=context.run.tenant,
     )
     return CallSpec(step.path, task, timeout or NO_TIMEOUT)
 
@@ -253,6 +255,7 @@ def run_task(run: Run, plan: Plan, *, priority: int | None, timeout: timedelta |
         task_list=settings.run_list(),
         priority=settings.priority(0) if priority is None else priority,
         timeout=settings.timeout() if timeout is None else timeout,
+        tenant=run.tenant,
     )
 
 
@@ -263,6 +266,7 @@ def flow_task(
     task_list: str = "default",
     priority: int = 0,
     timeout: timedelta | None = None,
+    tenant: str = "default",
 ) -> TaskSpec:
     """The task that advances a run. It wakes at every answer, and keeps its lane while it waits."""
     return TaskSpec(
@@ -274,6 +278,7 @@ def flow_task(
         timeout=timeout,
         wake=Wake.ANY,
         input=given,
+        tenant=tenant,
     )
 
 
@@ -289,7 +294,8 @@ def script_call(
     given = _input(context, step)
     given["params"] = dict(params)
     given["script"] = script.code
-    return CallSpec(step.path + tag, TaskSpec("script", SCRIPT, input=given), NO_TIMEOUT)
+    task = TaskSpec("script", SCRIPT, input=given, tenant=context.run.tenant)
+    return CallSpec(step.path + tag, task, NO_TIMEOUT)
 
 
 def _timed_call(context: ExecutionContext, step: StepDefinition, name: str) -> CallSpec:
@@ -298,7 +304,7 @@ def _timed_call(context: ExecutionContext, step: StepDefinition, name: str) -> C
     if name == WAIT:
         timeout = step.params.get("timeout")
         span = NO_TIMEOUT if timeout is None else _span(_int(step.params, "timeout"))
-        task = TaskSpec("signal", name, list=SIGNALS, input=given)
+        task = TaskSpec("signal", name, list=SIGNALS, input=given, tenant=context.run.tenant)
         awaited = Await(step.path, str(step.params["name"]), str(step.params["key"]))
         context.changes.awaits.append(awaited)
         return CallSpec(step.path, task, span)
@@ -306,7 +312,8 @@ def _timed_call(context: ExecutionContext, step: StepDefinition, name: str) -> C
         span = _span(_int(step.params, "duration"))
     else:
         span = _until(context, str(step.params["time"]))
-    return CallSpec(step.path, TaskSpec("timer", name, list=TIMERS, input=given), span)
+    task = TaskSpec("timer", name, list=TIMERS, input=given, tenant=context.run.tenant)
+    return CallSpec(step.path, task, span)
 
 
 def _until(context: ExecutionContext, time: str) -> timedelta:

@@ -6,7 +6,7 @@ when they are given and cost nothing otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import islice
@@ -20,6 +20,7 @@ from afl.runtime.persistence import Needed, PersistenceAPI
 from afl.runtime.programs import Plans
 from afl.runtime.reasons import Answer, Why, WhyCode
 from afl.runtime.scope import Place
+from afl.runtime.seen_facts import SeenFacts
 from afl.runtime.states import ObjectType, RunState, StepState
 from afl.runtime.step import ROOT, StepDefinition, join, parent_of, step_id
 from afl.runtime.task_reasons import TaskReasons, paused
@@ -67,74 +68,84 @@ class Explainer:
         rest = self._open(run, path)
         answers = list(islice(rest, MAX_ANSWERS))
         if row.state != StepState.EVENT_TRANSMIT:
-            left = row.frame.get("left")
-            parts = f"{left} of its parts" if isinstance(left, int) and left else "its parts"
-            sentence = f"`{path or run.workflow}` goes on when {parts} have finished."
-            answers.append(Answer(WhyCode.PARTS, sentence, path))
+            answers.append(_parts(run, row))
         if run.pause_requested:
             answers.insert(0, paused(run.id))
         elif not answers:
             answers = list(self.run(run).answers)
         return Why(run.id, path, row.state, tuple(answers), next(rest, None) is not None)
 
+    def begun(self, run: Run, row: StepDefinition) -> Answer:
+        """Why a step that has begun, and has no outside work of its own, has not ended: the one
+        answer that says most, without a look at what is below it."""
+        if run.pause_requested:
+            return paused(run.id)
+        if row.state == StepState.BLOCK_EXECUTION_BEGIN:
+            return next(self.not_begun(run, row))
+        return _limit(row) or _parts(run, row)
+
     def _open(self, run: Run, below: str) -> Iterator[Answer]:
         """What the parts below a path wait for: outside work first, then those not started."""
         for state, tag in _AT_WORK:
-            for row in self._in_state(run, state, below):
-                yield self._work(run, row.path, tag)
+            yield from self._work(run, self._in_state(run, state, below), tag)
         for state in (StepState.BLOCK_EXECUTION_CONTINUE, StepState.BLOCK_EXECUTION_BEGIN):
             for block in self._in_state(run, state, below):
                 if block.object_type == ObjectType.AND_SCRIPT:
-                    yield self._work(run, block.path, "")
+                    yield from self._work(run, [block], "")
                 else:
-                    yield from self._waits(run, block)
+                    yield from self.not_begun(run, block)
 
     def _in_state(self, run: Run, state: str, below: str) -> list[StepDefinition]:
         rows = self._persistence.get_steps_by_state(run.id, state, limit=_ROWS_READ)
         return [row for row in rows if is_within(row.path, below)]
 
-    def _work(self, run: Run, path: str, tag: str) -> Answer:
-        """Why the outside work of a step is not done."""
-        call = self._persistence.kernel.find_call(TaskId(run.id), path + tag)
-        if call is None or call.status is not CallStatus.OPEN:
-            sentence = f"The answer to `{path}` has come, and the run has yet to take it in."
-            return Answer(WhyCode.ANSWERED, sentence, path)
-        return self._tasks.of_call(run.id, call)
+    def _work(self, run: Run, rows: Sequence[StepDefinition], tag: str) -> Iterator[Answer]:
+        """Why the outside work of steps is not done: of as many as answers can be about."""
+        kernel = self._persistence.kernel
+        paths = [row.path for row in rows[: MAX_ANSWERS + 1]]
+        found = kernel.find_calls(TaskId(run.id), [path + tag for path in paths]) if paths else []
+        calls = {call.key: call for call in found}
+        tasks = TaskReasons(SeenFacts(self._persistence, found))
+        for path in paths:
+            call = calls.get(path + tag)
+            if call is None or call.status is not CallStatus.OPEN:
+                sentence = f"The answer to `{path}` has come, and the run has yet to take it in."
+                yield Answer(WhyCode.ANSWERED, sentence, path)
+            else:
+                yield tasks.of_call(run.id, call)
 
-    def _waits(self, run: Run, block: StepDefinition) -> Iterator[Answer]:
-        """The parts of a block that have not started."""
+    def not_begun(self, run: Run, block: StepDefinition) -> Iterator[Answer]:
+        """Why parts of a block, or all of it, have not started."""
         plan = self._plans.get(run.program)
         if block.state == StepState.BLOCK_EXECUTION_BEGIN:
-            yield self._upstream(run, block, block.path, plan.needs(block.statement_id))
+            yield from self._upstream(run, block, {block.path: plan.needs(block.statement_id)})
             return
         statements = plan.block(block.statement_id)
         waits = block.frame.get("waits")
         if statements is not None and isinstance(waits, dict):
-            for name in waits:
-                needs = statements.by_name[name].node.needs
-                yield self._upstream(run, block, join(block.path, name), needs)
-        total, started = block.frame.get("total"), block.frame.get("started")
-        if isinstance(total, int) and isinstance(started, int) and started < total:
-            limit = block.frame.get("limit")
-            yield Answer(
-                WhyCode.LIMIT,
-                f"{total - started} of {total} iterations of `{block.path}` have not started: "
-                f"at most {limit} run at once.",
-                block.path,
-                detail={"started": started, "total": total, "limit": limit},
-            )
+            needs = {join(block.path, each): statements.by_name[each].node.needs for each in waits}
+            yield from self._upstream(run, block, needs)
+        limited = _limit(block)
+        if limited is not None:
+            yield limited
 
-    def _upstream(self, run: Run, block: StepDefinition, path: str, needs: Sequence[str]) -> Answer:
+    def _upstream(
+        self, run: Run, block: StepDefinition, needs: Mapping[str, Sequence[str]]
+    ) -> Iterator[Answer]:
+        """Which of the needs of parts of a block, by path, are missing."""
         plan = self._plans.get(run.program)
         place = Place.of(ExecutionContext(run, plan, Memory(), _NEVER), block)
-        paths = [place.path(need) for need in needs]
-        rows = self._persistence.load(run.id, Needed(steps=frozenset(paths))).steps
-        missing = [each for each in paths if (row := rows.get(each)) is None or not row.is_terminal]
-        names = ", ".join(f"`{each}`" for each in missing) or "its turn"
-        command = f"afl runs why {run.id} {missing[0]}" if missing else None
-        detail: dict[str, Json] = {"needs": list(missing)}
-        sentence = f"`{path}` has not started: it needs {names} first."
-        return Answer(WhyCode.UPSTREAM, sentence, path, command, detail=detail)
+        needed = {path: [place.path(need) for need in each] for path, each in needs.items()}
+        every = frozenset(path for each in needed.values() for path in each)
+        rows = self._persistence.load(run.id, Needed(steps=every)).steps
+        ended = {path for path, row in rows.items() if row.is_terminal}
+        for path, paths in needed.items():
+            missing = [each for each in paths if each not in ended]
+            names = ", ".join(f"`{each}`" for each in missing) or "its turn"
+            command = f"afl runs why {run.id} {missing[0]}" if missing else None
+            detail: dict[str, Json] = {"needs": list(missing)}
+            sentence = f"`{path}` has not started: it needs {names} first."
+            yield Answer(WhyCode.UPSTREAM, sentence, path, command, detail=detail)
 
     def _not_started(self, run: Run, path: str) -> Answer:
         """Why a step that the program has is not there."""
@@ -143,7 +154,7 @@ class Explainer:
         if parent is not None:
             block = self._plans.get(run.program).block(parent.statement_id)
             if block is not None and name in block.by_name:
-                return self._upstream(run, parent, path, block.by_name[name].node.needs)
+                return next(self._upstream(run, parent, {path: block.by_name[name].node.needs}))
         raise UnknownStep(
             f"Run {run.id} has no step `{path}`{self._near(run, path)} "
             f"`afl runs tree {run.id}` shows its steps."
@@ -153,6 +164,28 @@ class Explainer:
         rows = self._persistence.get_steps_by_workflow(run.id, limit=_ROWS_READ)
         near = get_close_matches(path, [row.path for row in rows], n=1)
         return f"; did you mean `{near[0]}`?" if near else "."
+
+
+def _limit(block: StepDefinition) -> Answer | None:
+    """Why iterations of a foreach have not started; None if all have, or if it is none."""
+    total, started = block.frame.get("total"), block.frame.get("started")
+    if not isinstance(total, int) or not isinstance(started, int) or started >= total:
+        return None
+    limit = block.frame.get("limit")
+    return Answer(
+        WhyCode.LIMIT,
+        f"{total - started} of {total} iterations of `{block.path}` have not started: "
+        f"at most {limit} run at once.",
+        block.path,
+        detail={"started": started, "total": total, "limit": limit},
+    )
+
+
+def _parts(run: Run, row: StepDefinition) -> Answer:
+    left = row.frame.get("left")
+    parts = f"{left} of its parts" if isinstance(left, int) and left else "its parts"
+    sentence = f"`{row.path or run.workflow}` goes on when {parts} have finished."
+    return Answer(WhyCode.PARTS, sentence, row.path)
 
 
 def _ended(run: Run) -> Answer:

@@ -16,62 +16,33 @@ from itertools import count, islice
 from afl.base.clock import Clock
 from afl.base.ids import IdSource
 from afl.base.system import SystemClock, SystemIds
-from afl.ir.codec import loads
-from afl.ir.digest import program_hash
 from afl.kernel import memory
-from afl.kernel.errors import NotFound
 from afl.kernel.memory.tables import opened
 from afl.kernel.memory.transaction import MemoryTransaction, Tables, TablesView
 from afl.kernel.model import Json, State, TaskId
 from afl.kernel.port import Transaction
 from afl.runtime.entities import Run
+from afl.runtime.memory_history import MemoryHistory
 from afl.runtime.memory_people import MemoryPeople
+from afl.runtime.memory_programs import MemoryPrograms
 from afl.runtime.memory_rates import MemoryRates, forget_rates
 from afl.runtime.memory_schedules import MemorySchedules, forget_firings
 from afl.runtime.memory_signals import MemorySignals, await_event, forget_events, forget_waits
-from afl.runtime.memory_superseded import MemorySuperseded, forget_superseded
-from afl.runtime.memory_tables import Lists, MemoryTables, map_out
+from afl.runtime.memory_superseded import forget_superseded
+from afl.runtime.memory_tables import RUNS, Lists, MemoryTables, map_out, step_table
+from afl.runtime.memory_windows import (
+    MemoryRunSearch,
+    forget_windows,
+    note_step,
+)
 from afl.runtime.persistence import IterationChanges, Loaded, LogLine, Needed, StaleRuns
 from afl.runtime.run_values import copy_run, map_in, run_in
 from afl.runtime.states import RunState
 from afl.runtime.step import StepDefinition, StepId, WorkflowId, is_below, split_step_id
 
-_PROGRAMS = "program"
-_DEPLOYMENTS = "deployment"
-_RUNS = "run"
 _MEMOS = "memo"
 #: Log lines in the order in which they were written, whatever the run.
 _numbers = count()
-
-
-class MemoryPrograms(MemoryTables):
-    """See `persistence.Programs` for what each method promises."""
-
-    def save_program(self, text: str) -> str:
-        name = program_hash(loads(text))
-        self._write(lambda transaction: transaction.tables[_PROGRAMS].setdefault(name, text))
-        return name
-
-    def get_program(self, program: str) -> str | None:
-        return self._read(lambda tables: tables[_PROGRAMS].get(program))
-
-    def deploy(self, name: str, program: str) -> None:
-        def work(transaction: MemoryTransaction) -> None:
-            if program not in transaction.tables[_PROGRAMS]:
-                raise NotFound(f"there is no program {program}; save it before it is deployed")
-            transaction.tables[_DEPLOYMENTS][name] = program
-
-        self._write(work)
-
-    def deployed(self, name: str = "default") -> str | None:
-        return self._read(lambda tables: tables[_DEPLOYMENTS].get(name))
-
-    def deployments(self) -> Mapping[str, str]:
-        return self._read(lambda tables: dict(sorted(tables[_DEPLOYMENTS].items())))
-
-    def newest_programs(self, limit: int) -> Sequence[str]:
-        # a table keeps the order in which it was written
-        return self._read(lambda tables: list(tables[_PROGRAMS])[::-1][:limit])
 
 
 class MemoryRuns(MemoryTables):
@@ -79,13 +50,13 @@ class MemoryRuns(MemoryTables):
 
     def write_run(self, transaction: Transaction, run: Run) -> None:
         now = opened(transaction).now
-        runs = opened(transaction).tables[_RUNS]
+        runs = opened(transaction).tables[RUNS]
         if run.id not in runs:
             ended = now if RunState.is_terminal(run.state) else None
             runs[run.id] = replace(run_in(run), created_at=now, finished_at=ended)
 
     def start_run(self, transaction: Transaction, run: WorkflowId) -> None:
-        runs = opened(transaction).tables[_RUNS]
+        runs = opened(transaction).tables[RUNS]
         found = runs.get(run)
         if found is not None and found.state == RunState.CREATED:
             runs[run] = replace(found, state=RunState.RUNNING)
@@ -99,10 +70,10 @@ class MemoryRuns(MemoryTables):
         error: Mapping[str, Json] | None,
     ) -> None:
         tables = opened(transaction).tables
-        found = tables[_RUNS].get(run)
+        found = tables[RUNS].get(run)
         if found is None or RunState.is_terminal(found.state):
             return
-        tables[_RUNS][run] = replace(
+        tables[RUNS][run] = replace(
             found,
             state=state,
             outputs=None if outputs is None else map_in(outputs, "the outputs"),
@@ -113,7 +84,7 @@ class MemoryRuns(MemoryTables):
 
     def set_pause(self, run: WorkflowId, pause: bool) -> bool:
         def work(transaction: MemoryTransaction) -> bool:
-            runs = transaction.tables[_RUNS]
+            runs = transaction.tables[RUNS]
             found = runs.get(run)
             if found is None or RunState.is_terminal(found.state):
                 return False
@@ -123,7 +94,7 @@ class MemoryRuns(MemoryTables):
         return self._write(work)
 
     def get_run(self, run: WorkflowId) -> Run | None:
-        found = self._read(lambda tables: tables[_RUNS].get(run))
+        found = self._read(lambda tables: tables[RUNS].get(run))
         return None if found is None else copy_run(found, map_out)
 
     def get_runs(self, runs: Sequence[WorkflowId]) -> Mapping[WorkflowId, Run]:
@@ -150,15 +121,27 @@ class MemoryRuns(MemoryTables):
             )
 
         def work(tables: TablesView) -> list[Run]:
-            runs = tables[_RUNS]
+            runs = tables[RUNS]
             newest_first = (runs[id_] for id_ in sorted(runs, reverse=True))
             return [copy_run(run, map_out) for run in islice(filter(fits, newest_first), limit)]
 
         return self._read(work)
 
+    def ended_runs(self, since: datetime, limit: int = 100) -> list[Run]:
+        def work(tables: TablesView) -> list[Run]:
+            ended = [
+                (run.finished_at, run.id)
+                for run in tables[RUNS].values()
+                if run.finished_at is not None and run.finished_at >= since
+            ]
+            first = sorted(ended)[:limit]
+            return [copy_run(tables[RUNS][id_], map_out) for _, id_ in first]
+
+        return self._read(work)
+
     def stale_runs(self, after: WorkflowId | None, limit: int) -> StaleRuns:
         def work(tables: TablesView) -> list[WorkflowId]:
-            runs = tables[_RUNS]
+            runs = tables[RUNS]
             later = (WorkflowId(id_) for id_ in sorted(runs) if id_ > (after or ""))
             return list(islice((id_ for id_ in later if runs[id_].finished_at is None), limit))
 
@@ -182,7 +165,7 @@ class MemorySteps(MemoryTables):
     def write_changes(
         self, transaction: Transaction, run: WorkflowId, changes: IterationChanges
     ) -> None:
-        _write_changes(opened(transaction).tables, run, changes)
+        _write_changes(opened(transaction), run, changes)
 
     def write_many(
         self, transaction: Transaction, changes: Iterable[tuple[WorkflowId, IterationChanges]]
@@ -192,7 +175,7 @@ class MemorySteps(MemoryTables):
 
     def load(self, run: WorkflowId, needed: Needed) -> Loaded:
         def work(tables: TablesView) -> Loaded:
-            steps = tables[_steps(run)]
+            steps = tables[step_table(run)]
             yields, waits = _yields(run), _waits(run)
             return Loaded(
                 {path: steps[path].clone() for path in needed.steps if path in steps},
@@ -214,7 +197,7 @@ class MemorySteps(MemoryTables):
         self, run: WorkflowId, *, after: str | None = None, limit: int | None = None
     ) -> list[StepDefinition]:
         def work(tables: TablesView) -> list[StepDefinition]:
-            steps = tables[_steps(run)]
+            steps = tables[step_table(run)]
             paths = sorted(path for path in steps if after is None or path > after)
             return [steps[path].clone() for path in paths[:limit]]
 
@@ -224,7 +207,7 @@ class MemorySteps(MemoryTables):
         self, run: WorkflowId, state: str, limit: int = 100
     ) -> list[StepDefinition]:
         def work(tables: TablesView) -> list[StepDefinition]:
-            steps = tables[_steps(run)]
+            steps = tables[step_table(run)]
             paths = sorted(path for path, step in steps.items() if step.state == state)
             return [steps[path].clone() for path in paths[:limit]]
 
@@ -232,7 +215,7 @@ class MemorySteps(MemoryTables):
 
     def get_unended_steps(self, run: WorkflowId, below: str) -> list[StepDefinition]:
         def work(tables: TablesView) -> list[StepDefinition]:
-            steps = tables[_steps(run)]
+            steps = tables[step_table(run)]
             return [
                 steps[path].clone()
                 for path in sorted(steps)
@@ -243,22 +226,18 @@ class MemorySteps(MemoryTables):
 
     def count_steps(self, run: WorkflowId) -> Mapping[str, int]:
         return self._read(
-            lambda tables: Counter(each.state for each in tables[_steps(run)].values())
+            lambda tables: Counter(each.state for each in tables[step_table(run)].values())
         )
 
     def get_logs(self, run: WorkflowId, limit: int = 1000) -> list[LogLine]:
         def work(tables: TablesView) -> list[LogLine]:
             lines = tables[_logs(run)]
             return [
-                LogLine(lines[number].path, map_out(lines[number].values))
+                LogLine(lines[number].path, map_out(lines[number].values), lines[number].at)
                 for number in sorted(lines)[:limit]
             ]
 
         return self._read(work)
-
-
-def _steps(run: str) -> str:
-    return f"step:{run}"
 
 
 def _logs(run: str) -> str:
@@ -275,16 +254,20 @@ def _waits(run: str) -> Lists:
     return Lists(f"wait:{run}")
 
 
-def _write_changes(tables: Tables, run: WorkflowId, changes: IterationChanges) -> None:
-    steps = tables[_steps(run)]
+def _write_changes(
+    transaction: MemoryTransaction, run: WorkflowId, changes: IterationChanges
+) -> None:
+    tables = transaction.tables
+    steps = tables[step_table(run)]
     for step in (*changes.created_steps, *changes.updated_steps):
+        note_step(transaction, run, steps.get(step.path), step)
         steps[step.path] = step.clone()
         if step.yields_to is not None:
             _yields(run).add(tables, step.yields_to, step.path)
     for wait in changes.waits:
         _waits(run).add(tables, wait.on, wait.block)
     for line in changes.logs:
-        kept = LogLine(line.path, dict(line.values))
+        kept = LogLine(line.path, dict(line.values), transaction.now)
         tables[_logs(run)][f"{next(_numbers):016}"] = kept
     for awaited in changes.awaits:
         await_event(tables, run, awaited)
@@ -330,7 +313,8 @@ class MemoryStore(
     MemoryRates,
     MemoryPeople,
     MemorySchedules,
-    MemorySuperseded,
+    MemoryRunSearch,
+    MemoryHistory,
 ):
     """Everything that a run needs to be kept, in memory. Threads may share one."""
 
@@ -372,7 +356,7 @@ class MemoryStore(
 
 def _forgettable(tables: Tables, before: datetime) -> list[str]:
     """The runs that ended before then, the first first, without those that others need."""
-    runs: list[Run] = list(tables[_RUNS].values())
+    runs: list[Run] = list(tables[RUNS].values())
     needed = {run.fork.run for run in runs if run.fork is not None and run.finished_at is None}
     old = sorted(
         (run.finished_at, run.id)
@@ -380,16 +364,17 @@ def _forgettable(tables: Tables, before: datetime) -> list[str]:
         if run.finished_at is not None
         and run.finished_at <= before
         and run.id not in needed
-        and (run.parent is None or run.parent not in tables[_RUNS])
+        and (run.parent is None or run.parent not in tables[RUNS])
     )
     return [run for _, run in old]
 
 
 def _forget(tables: Tables, run: str) -> None:
-    del tables[_RUNS][run]
-    tables.drop(_steps(run))
+    del tables[RUNS][run]
+    tables.drop(step_table(run))
     tables.drop(_logs(run))
     forget_superseded(tables, run)
+    forget_windows(tables, run)
     _yields(run).drop(tables)
     _waits(run).drop(tables)
     forget_waits(tables, run)

@@ -14,6 +14,14 @@ from afl.runtime.kernel_queue import KernelQueue
 
 T = TypeVar("T")
 
+#: The table of runs by id.
+RUNS = "run"
+
+
+def step_table(run: str) -> str:
+    """The name of the table of a run's steps, by path."""
+    return f"step:{run}"
+
 
 class MemoryTables(KernelQueue[memory.MemoryStore]):
     """Transactions and reads on the kernel's store."""

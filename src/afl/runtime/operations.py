@@ -51,7 +51,7 @@ from afl.runtime.forking import Forks
 from afl.runtime.inbox import Inbox
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.plan import FacetPlan
-from afl.runtime.reasons import Why
+from afl.runtime.reasons import Answer, Why
 from afl.runtime.scheduling.declared import declared_schedules
 from afl.runtime.scheduling.service import Scheduling, Synced
 from afl.runtime.settling import ENDED, settle_run
@@ -59,6 +59,7 @@ from afl.runtime.states import RunState
 from afl.runtime.step import ROOT, StepDefinition, WorkflowId, step_id
 from afl.runtime.submitting import Conflict, Order, Submitter
 from afl.runtime.superseded import Superseded
+from afl.runtime.task_reasons import TaskReasons
 from afl.runtime.views import Tree, state_word
 
 _WAITING = PollPolicy(min_seconds=0.01, max_seconds=1.0, backoff=1.6, jitter=0.1)
@@ -130,15 +131,24 @@ class Operations:
             key,
             labels or {},
             priority,
-            self._timeout(deadline),
+            timeout_of(deadline, self.persistence.now),
             tenant,
         )
         return self.get(self._submitter.submit(order, _policy(conflict)))
 
-    def deploy(self, program: ir.Program, name: str = "default") -> Deployed:
+    def deploy(
+        self,
+        program: ir.Program,
+        name: str = "default",
+        *,
+        sources: Mapping[str, str] | None = None,
+    ) -> Deployed:
         """Makes a program the current one under a name, and its schedules those of the deployment.
 
         Schedules that it declares no more are deleted. Runs that have begun keep their program.
+
+        Args:
+            sources: the texts that it was made of, by file, to be kept for people to read.
 
         Raises:
             BadSchedule: one of its schedules is not possible; nothing is deployed.
@@ -147,6 +157,8 @@ class Operations:
         digest = self._plans.add(program)
         declared = declared_schedules(program, name)
         self.schedules.check_declared(name, declared, digest)
+        if sources is not None:
+            self.persistence.save_sources(digest, sources)
         self.persistence.deploy(name, digest)
         return Deployed(digest, before, self.schedules.declare(name, declared))
 
@@ -205,15 +217,6 @@ class Operations:
             fork=fork,
         )
         return self.get(self._submitter.submit(order))
-
-    def _timeout(self, deadline: timedelta | datetime | None) -> timedelta | None:
-        if isinstance(deadline, datetime):
-            if deadline.tzinfo is None:
-                raise BadInputs("A deadline that is a time needs a time zone.")
-            deadline = deadline - self.persistence.now()
-        if deadline is not None and deadline <= timedelta(0):
-            raise BadInputs("The deadline has passed already. Give one that lies ahead.")
-        return deadline
 
     # Reading
 
@@ -306,6 +309,10 @@ class Operations:
         """Why a run, or a step of it, is where it is."""
         found = self.get(run)
         return self._explainer.run(found) if step is None else self._explainer.step(found, step)
+
+    def why_task(self, task: Task) -> Answer:
+        """Why a task is where it is."""
+        return TaskReasons(self.persistence).of_task(task)
 
     def superseded(self, run: str, *, limit: int = 100) -> Sequence[Superseded]:
         """Results of a run that came when somebody else had been given the work."""
@@ -510,6 +517,23 @@ class Operations:
     def _ring(self, lists: Iterable[str]) -> None:
         if self._doorbell is not None:
             self._doorbell.ring(lists)
+
+
+def timeout_of(
+    deadline: timedelta | datetime | None, now: Callable[[], datetime]
+) -> timedelta | None:
+    """How long a run may take that has to end by a time, or within a distance from now.
+
+    Raises:
+        BadInputs: the time has no zone, or has passed.
+    """
+    if isinstance(deadline, datetime):
+        if deadline.tzinfo is None:
+            raise BadInputs("A deadline that is a time needs a time zone.")
+        deadline = deadline - now()
+    if deadline is not None and deadline <= timedelta(0):
+        raise BadInputs("The deadline has passed already. Give one that lies ahead.")
+    return deadline
 
 
 def empty_result(facet: FacetPlan) -> dict[str, Json] | str:

@@ -40,7 +40,7 @@ def hold(context: ExecutionContext, replies: Sequence[Reply]) -> None:
         number = root.frame.get("pauses")
         root.frame["pauses"] = (number if isinstance(number, int) else 0) + 1
         root.frame["paused"] = f"#pause-{root.frame['pauses']}"
-        task = TaskSpec("pause", PAUSE, list=SIGNALS)
+        task = TaskSpec("pause", PAUSE, list=SIGNALS, tenant=context.run.tenant)
         context.call(CallSpec(str(root.frame["paused"]), task, NO_TIMEOUT))
 
 

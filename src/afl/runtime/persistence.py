@@ -13,16 +13,21 @@ from typing import NewType, Protocol
 
 from afl.kernel.model import CallSpec, Json, Task, TaskId
 from afl.kernel.port import Store, Transaction
+from afl.runtime.deployments import Sources
 from afl.runtime.entities import (
     LockMetaData,
     Run,
     ServerDefinition,
     TaskDefinition,
 )
+from afl.runtime.history import History
+from afl.runtime.run_search import RunFilter
 from afl.runtime.schedule import Due, Firing, Schedule
 from afl.runtime.states import EventState
 from afl.runtime.step import StepDefinition, StepId, WorkflowId
+from afl.runtime.step_windows import StepMatch, StepTimes
 from afl.runtime.superseded import Superseded
+from afl.runtime.tallies import Tally
 
 EventId = NewType("EventId", str)
 
@@ -53,6 +58,8 @@ class LogLine:
 
     path: str
     values: Mapping[str, Json]
+    #: when it was kept; told by reads
+    at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +304,10 @@ class Runs(Protocol):
         """The newest first, from before the given one."""
         ...
 
+    def ended_runs(self, since: datetime, limit: int = 100) -> list[Run]:
+        """Runs that have ended since then, in the order in which they did."""
+        ...
+
     def stale_runs(self, after: WorkflowId | None, limit: int) -> StaleRuns:
         """Looks at so many runs that have not ended, the oldest first, from after the given one:
         those whose task is closed."""
@@ -459,8 +470,90 @@ class LateResults(Protocol):
         ...
 
 
+class RunSearch(Protocol):
+    """Lists of runs, however many there are."""
+
+    def search_runs(
+        self, filter: RunFilter, *, before: WorkflowId | None = None, limit: int = 100
+    ) -> list[Run]:
+        """The newest first, from before the given one. What it costs does not depend on how many
+        runs there are; so a part of a key, or of an error, is looked for in the newest ones that
+        fit otherwise, five thousand at least. Ids, workflows and whole keys are found anywhere."""
+        ...
+
+    def count_runs(self, filter: RunFilter, cap: int = 10_000) -> Mapping[str, int]:
+        """How many runs there are by state word, without the states that have none. Stops counting
+        a state at the cap."""
+        ...
+
+
+class StepWindows(Protocol):
+    """Parts of a run's steps that a page shows; none of them costs what the whole run has."""
+
+    def tally(self, run: WorkflowId) -> list[Tally]:
+        """How many steps there are by statement and state, in that order: kept by the commits, in
+        their transaction."""
+        ...
+
+    def tallies(self, runs: Sequence[WorkflowId]) -> Mapping[WorkflowId, list[Tally]]:
+        """Those of several runs, without the runs that have no steps."""
+        ...
+
+    def child_steps(
+        self, run: WorkflowId, parent: str, *, after: str | None = None, limit: int = 200
+    ) -> list[StepDefinition]:
+        """The steps that stand right in a step, mixins among them, in order of paths from after
+        the given one. What it costs does not depend on what is below them."""
+        ...
+
+    def have_children(self, run: WorkflowId, paths: Sequence[str]) -> set[str]:
+        """Those of the paths that anything is below of."""
+        ...
+
+    def problem_steps(
+        self, run: WorkflowId, *, after: str | None = None, limit: int = 200
+    ) -> list[StepDefinition]:
+        """The steps with an error, in order of paths from after the given one."""
+        ...
+
+    def scan_steps(
+        self,
+        run: WorkflowId,
+        match: StepMatch,
+        *,
+        after: str | None = None,
+        limit: int = 200,
+        most: int = 20_000,
+    ) -> tuple[list[StepDefinition], str | None]:
+        """The steps that match, in order of paths, and where to go on; None at the end. Looks at
+        so many steps at most, so fewer than `limit` may be found before the end."""
+        ...
+
+    def step_times(self, run: WorkflowId, paths: Sequence[str]) -> Mapping[str, StepTimes]:
+        """When steps were made, changed and ended."""
+        ...
+
+    def change_mark(self, run: WorkflowId) -> str:
+        """A text that differs whenever anything that the run's page shows may have changed: the
+        run, its steps, or the tasks that it waits for, of which it looks at the first thousand."""
+        ...
+
+
 class PersistenceAPI(
-    Programs, Runs, Queue, Signals, Memos, Rates, People, Schedules, LateResults, Protocol
+    Programs,
+    Sources,
+    Runs,
+    Queue,
+    Signals,
+    Memos,
+    Rates,
+    People,
+    Schedules,
+    LateResults,
+    RunSearch,
+    StepWindows,
+    History,
+    Protocol,
 ):
     """Everything that a run needs to be kept, on one kernel store and in its transactions."""
 

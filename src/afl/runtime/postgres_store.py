@@ -9,17 +9,23 @@ from typing import Self
 from afl.kernel.errors import StoreUnavailable
 from afl.kernel.postgres.rows import utc
 from afl.kernel.postgres.store import PostgresStore
+from afl.runtime.postgres.history import PostgresHistory
 from afl.runtime.postgres.people import PostgresPeople
 from afl.runtime.postgres.rates import PostgresRates
 from afl.runtime.postgres.runs import PostgresRuns
 from afl.runtime.postgres.schedules import PostgresSchedules
+from afl.runtime.postgres.searching import PostgresRunSearch
 from afl.runtime.postgres.shelves import PostgresMemos, PostgresPrograms, PostgresSignals
+from afl.runtime.postgres.sources import PostgresSources
 from afl.runtime.postgres.steps import PostgresSteps
 from afl.runtime.postgres.superseded import PostgresSuperseded
+from afl.runtime.postgres.tallying import PostgresTallies
+from afl.runtime.postgres.windows import PostgresStepWindows
 
 
 class PostgresPersistence(
     PostgresPrograms,
+    PostgresSources,
     PostgresRuns,
     PostgresSteps,
     PostgresSignals,
@@ -28,6 +34,10 @@ class PostgresPersistence(
     PostgresPeople,
     PostgresSchedules,
     PostgresSuperseded,
+    PostgresRunSearch,
+    PostgresTallies,
+    PostgresStepWindows,
+    PostgresHistory,
 ):
     """Everything that a run needs to be kept, on a database whose schema `migrate` has made.
 

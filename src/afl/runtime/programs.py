@@ -26,7 +26,11 @@ class Plans:
     def add(self, program: ir.Program | str) -> str:
         """Stores a program, given as it is or as its text, and answers its hash."""
         text = program if isinstance(program, str) else dumps(program)
-        return self._persistence.save_program(text)
+        digest = self._persistence.save_program(text)
+        with self._lock:
+            # what is kept now may have other lines
+            self._plans.pop(digest, None)
+        return digest
 
     def get(self, program: str) -> Plan:
         """The plan of the program with this hash."""

@@ -18,6 +18,7 @@ from afl.runtime.errors import BadInputs, RunConflict, UnknownFacet, UnknownProg
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.plan import Plan
 from afl.runtime.programs import Plans
+from afl.runtime.run_search import RunFilter
 from afl.runtime.step import WorkflowId
 
 #: The label of runs that have taken over a key from another one.
@@ -87,7 +88,7 @@ class Submitter:
         run, is_new = self._start(order, idem_of(order.key))
         if is_new:
             return run
-        run = self._latest(order.key) or run
+        run = self._latest(order.key, order.tenant) or run
         if conflict is Conflict.ATTACH:
             return self._attach(order, run)
         if conflict is Conflict.REJECT:
@@ -106,13 +107,14 @@ class Submitter:
             )
         return run
 
-    def _latest(self, key: str) -> WorkflowId | None:
-        """The last run that has taken over a key.
+    def _latest(self, key: str, tenant: str) -> WorkflowId | None:
+        """The last run of a tenant that has taken over a key.
 
         Ids that several processes make within a moment are in no order; but of the runs with one
         key all are stopped but the last.
         """
-        found = self._persistence.find_runs(labels={KEY_LABEL: key}, limit=_AT_ONCE)
+        wanted = RunFilter(labels={KEY_LABEL: key}, tenant=tenant)
+        found = self._persistence.search_runs(wanted, limit=_AT_ONCE)
         for run in found:
             task = self._persistence.kernel.get_task(TaskId(run.id))
             if task is not None and task.state is not State.CLOSED:

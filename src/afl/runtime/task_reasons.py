@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
+from functools import lru_cache
+from typing import Protocol
 
 from afl.base.durations import format_duration
 from afl.kernel.model import (
@@ -18,6 +20,7 @@ from afl.kernel.model import (
     Task,
     TaskId,
     Worker,
+    WorkerId,
 )
 from afl.kernel.rules import serves
 from afl.runtime.calls import (
@@ -30,19 +33,37 @@ from afl.runtime.calls import (
     SIGNALS,
     TIMERS,
 )
-from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.reasons import Answer, WhyCode
 
 #: How many running tasks are looked at to count taken slots.
 _COUNTED = 1000
 
 
+class KernelFacts(Protocol):
+    """What the answers are read from: a store, or what somebody has read of one before."""
+
+    def get_task(self, task: TaskId) -> Task | None: ...
+    def get_call(self, call: CallId) -> Call | None: ...
+    def find_tasks(self, *, state: State | None = None, limit: int = 100) -> list[Task]: ...
+    def why(self, task: TaskId) -> Reason | None: ...
+    def get_worker(self, worker: WorkerId) -> Worker | None: ...
+    def live_workers(self) -> list[Worker]: ...
+
+
+class Facts(Protocol):
+    """The kernel's rows, and the time."""
+
+    @property
+    def kernel(self) -> KernelFacts: ...
+    def now(self) -> datetime: ...
+
+
 class TaskReasons:
     """Answers about tasks."""
 
-    def __init__(self, persistence: PersistenceAPI) -> None:
-        self._kernel = persistence.kernel
-        self._now = persistence.now
+    def __init__(self, facts: Facts) -> None:
+        self._kernel = facts.kernel
+        self._now = facts.now
 
     def of_call(self, run: str, call: Call) -> Answer:
         """Why an open call of a run has no answer."""
@@ -161,14 +182,10 @@ class TaskReasons:
             command = f"afl worker --list {task.list}"
             detail["lists"] = list(elsewhere)
         elif task.name != EXECUTE:
-            near = dict.fromkeys(
-                each
-                for wanted in (task.name, task.short_name)
-                for each in get_close_matches(wanted, sorted(names), n=3)
-            )
-            detail["nearest"] = list(near)
+            near = list(_nearest(task.name, task.short_name, tuple(sorted(names))))
+            detail["nearest"] = [*near]
             if near:
-                what += f"; the nearest names served are {_listed(list(near))}"
+                what += f"; the nearest names served are {_listed(near)}"
         return Answer(
             WhyCode.NO_WORKER, f"{what}.", command=command, since=reason.since, detail=detail
         )
@@ -353,6 +370,13 @@ def _retry(task: Task, name: str, reason: Reason) -> Answer:
         until=reason.until,
         detail={"task": task.id, "attempt": attempt, "attempts": most, "error": dict(error)},
     )
+
+
+@lru_cache(maxsize=256)  # many tasks wait for the same
+def _nearest(name: str, short_name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that come close to one that nobody serves."""
+    close = (each for wanted in (name, short_name) for each in get_close_matches(wanted, names, 3))
+    return tuple(dict.fromkeys(close))
 
 
 def _worker_serves(worker: Worker, task: Task) -> bool:

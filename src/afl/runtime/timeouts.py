@@ -30,7 +30,7 @@ def set_timer(context: ExecutionContext, step: StepDefinition) -> None:
         span = Settings(context, step, facet).timeout()
     if span is not None:
         given: Json = {"facet": step.facet_name, "run": context.run.id, "step": step.path}
-        task = TaskSpec("timer", TIMER, list=TIMERS, input=given)
+        task = TaskSpec("timer", TIMER, list=TIMERS, input=given, tenant=context.run.tenant)
         context.set_timer(CallSpec(f"{step.path}#{TAG}", task, span))
 
 

@@ -11,7 +11,8 @@ from enum import Enum
 from afl.kernel.model import Call, CallStatus, Json, RunId, State, Task, TaskId
 from afl.runtime.entities import Run
 from afl.runtime.persistence import Needed, PersistenceAPI
-from afl.runtime.states import RunState, StepState
+from afl.runtime.run_search import state_word as state_word
+from afl.runtime.states import StepState
 from afl.runtime.step import ROOT, StepDefinition, WorkflowId, parent_of
 
 _PAGE = 1000
@@ -126,13 +127,6 @@ def _above(path: str) -> Iterator[str]:
 def _in_order(path: str) -> list[tuple[int, str]]:
     """Iterations by number, everything else by name."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in path.split("/")]
-
-
-def state_word(run: Run) -> str:
-    """The state of a run as people read it: one that was asked to pause is paused."""
-    if run.pause_requested and not RunState.is_terminal(run.state):
-        return RunState.PAUSED
-    return run.state
 
 
 def export(persistence: PersistenceAPI, run: Run) -> dict[str, Json]:

@@ -24,6 +24,7 @@ from afl.app.compiling import Source, compile_program
 from afl.kernel.model import Close, Json, Task
 from afl.kernel.port import Store
 from afl.runtime.calls import SCRIPT
+from afl.runtime.driver import AroundCommit, Driver, Work, carry_out, next_due
 from afl.runtime.entities import Run
 from afl.runtime.evaluator import Evaluator
 from afl.runtime.handler_table import Handler, HandlerTable, Invocation
@@ -35,8 +36,7 @@ from afl.runtime.states import RunState
 from afl.runtime.working.outcomes import close_of_error, close_of_result, facet_of
 from afl.runtime.working.scripts import run_script
 from afl.testing.clock import SequentialIds, VirtualClock
-from afl.testing.engine_clock import EngineClock, next_due
-from afl.testing.engine_driver import AroundCommit, Driver, Work, carry_out
+from afl.testing.engine_clock import EngineClock
 from afl.testing.engine_inbox import EngineInbox
 from afl.testing.engine_stubs import Answers, BadStub, Stub
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from afl.kernel.model import Json, Task
+from afl.runtime.driver import LEASE
 from afl.testing.engine import Engine, Finished
-from afl.testing.engine_driver import LEASE
 
 
 class Diverged(AssertionError):

@@ -17,9 +17,9 @@ from afl.bridges.facet_tools import FacetTools
 from afl.bridges.prompt_facets import PromptFacets
 from afl.kernel.model import Claim, Commit, Committed, Json, Task
 from afl.kernel.port import Store
+from afl.runtime.driver import AroundCommit
 from afl.runtime.memory_store import MemoryStore
 from afl.runtime.programs import Plans
-from afl.testing.engine_driver import AroundCommit
 from afl.turns.budget_waits import wake_waiting
 from afl.turns.deliverable import SUBMIT
 from afl.turns.errors import ModelBusy, ModelFailure, ModelRefused

@@ -12,7 +12,7 @@ from afl.ir import model as ir
 from afl.kernel.model import Close, Json, Outcome, Task
 from afl.lang.api import compile_sources
 from afl.runtime.calls import PEOPLE
-from afl.runtime.persistence import LogLine
+from afl.runtime.persistence import LogLine, PersistenceAPI
 from afl.runtime.step import StepDefinition
 from afl.testing.clock import SequentialIds
 from tests.lang.generate import random_program
@@ -30,16 +30,23 @@ class ChanceDriver(Driver):
     """
 
     def __init__(
-        self, program: ir.Program, seed: str, *, evaluators: int = 2, order: Order = "made"
+        self,
+        program: ir.Program,
+        seed: str,
+        *,
+        evaluators: int = 2,
+        order: Order = "made",
+        store: PersistenceAPI | None = None,
+        first_id: int = 1 << 40,
     ) -> None:
         super().__init__(
-            MemoryKept().store,
+            MemoryKept().store if store is None else store,
             program,
             evaluators=evaluators,
             order=order,
             workers=3 if order == "chance" else 1,
             lists=_lists(program),
-            ids=SequentialIds(1 << 40),
+            ids=SequentialIds(first_id),
         )
         self._facets = {facet.name: facet for facet in program.facets}
         self._values = Values(program)

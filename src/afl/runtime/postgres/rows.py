@@ -133,6 +133,8 @@ def pack_changes(
         **(_pack(_NO_WAITS, waits) if waits else _NO_WAITS),
         **(_pack(_NO_LOGS, logs) if logs else _NO_LOGS),
         **(_pack(_NO_AWAITS, awaits) if awaits else _NO_AWAITS),
+        "distinct": len({(run, step.statement_id) for (run, _), step in steps.items()})
+        == len(steps),
     }
 
 

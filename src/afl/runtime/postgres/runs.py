@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from afl.kernel.model import Json
 from afl.kernel.port import Transaction
@@ -85,6 +85,10 @@ class PostgresRuns(PostgresCore):
         rows = self._kernel.database.run(
             lambda cursor: cursor.execute(SQL["find_runs"], parameters, prepare=False).fetchall()
         )
+        return [run_of(row) for row in rows]
+
+    def ended_runs(self, since: datetime, limit: int = 100) -> list[Run]:
+        rows = self._rows("ended_runs", {"since": since, "limit": limit})
         return [run_of(row) for row in rows]
 
     def stale_runs(self, after: WorkflowId | None, limit: int) -> StaleRuns:

@@ -71,7 +71,7 @@ class PostgresSteps(PostgresCore):
 
     def get_logs(self, run: WorkflowId, limit: int = 1000) -> list[LogLine]:
         rows = self._rows("get_logs", {"run": run, "limit": limit}) if is_id(run) else []
-        return [LogLine(path, line) for path, line in rows]
+        return [LogLine(path, line, at) for path, line, at in rows]
 
     def _steps(self, statement: str, parameters: Mapping[str, object]) -> list[StepDefinition]:
         known = is_id(str(parameters["run"]))

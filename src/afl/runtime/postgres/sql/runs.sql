@@ -46,6 +46,11 @@ where (%(before)s::uuid is null or r.id < %(before)s::uuid)
   and (%(labels)s::jsonb is null or (r.labels @> %(labels)s::jsonb and r.labels <> '{}'))
 order by r.id desc limit %(limit)s
 
+-- name: ended_runs
+-- Runs that have ended since then, in the order in which they did.
+select {run} from afl.run r
+where r.finished_at >= %(since)s order by r.finished_at, r.id limit %(limit)s
+
 -- name: forget_runs
 -- Removes a batch of runs that ended long ago.
 select afl.forget_runs_v1(%(older_than)s::interval, %(limit)s::int, %(steps)s::int)

@@ -1,13 +1,13 @@
 -- name: write_changes
 -- Writes steps, waits, log lines and awaited events of any number of runs.
-select afl.write_changes_v1(
+select afl.write_changes_v2(
     %(runs)s::uuid[], %(paths)s::text[], %(types)s::text[], %(statements)s::text[],
     %(facets)s::text[], %(states)s::text[], %(params)s::json[], %(returns)s::json[],
     %(errors)s::json[], %(because)s::text[], %(yields_to)s::text[], %(frames)s::json[],
     %(wait_runs)s::uuid[], %(wait_on)s::text[], %(wait_blocks)s::text[],
     %(log_runs)s::uuid[], %(log_paths)s::text[], %(log_lines)s::json[],
     %(await_runs)s::uuid[], %(await_calls)s::text[], %(await_names)s::text[],
-    %(await_keys)s::text[])
+    %(await_keys)s::text[], %(distinct)s::boolean)
 
 -- name: load
 -- Steps by path, yields by who takes them, and who waits for a step.
@@ -48,7 +48,7 @@ select s.state, count(*) from afl.step s where s.run = %(run)s::uuid group by s.
 
 -- name: get_logs
 -- Log lines of a run, the first first.
-select l.path, l.line from afl.step_log l
+select l.path, l.line, l.at from afl.step_log l
 where l.run = %(run)s::uuid order by l.number limit %(limit)s
 
 -- name: unended_steps

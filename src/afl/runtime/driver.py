@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from afl.base.ids import IdSource
-from afl.kernel.model import Claim, Close, Commit, State, Task, TaskId, WorkerId, WorkerSpec
+from afl.kernel.model import (
+    CallStatus,
+    Claim,
+    Close,
+    Commit,
+    State,
+    Task,
+    TaskId,
+    WorkerId,
+    WorkerSpec,
+)
 from afl.kernel.port import Store
 from afl.runtime.calls import EXECUTE
 from afl.runtime.evaluator import Evaluator, Turn
@@ -17,6 +27,8 @@ from afl.runtime.persistence import PersistenceAPI
 #: How long a worker is believed to be there without a sign of life.
 LEASE = timedelta(minutes=1)
 _PAGE = 1000
+_CALLERS = ("flow", "turn")
+_OPEN = (State.QUEUED, State.READY, State.RUNNING, State.WAITING)
 #: Kinds of tasks that nobody serves: they are answered by time or from outside.
 _UNSERVED = ("flow", "timer", "signal", "pause", "budget")
 
@@ -131,3 +143,23 @@ class Driver:
 
     def _commit(self, commit: Commit) -> None:
         self.kernel.commit([commit])
+
+
+def next_due(kernel: Store, now: datetime) -> datetime | None:
+    """When something happens next by itself: a delay, a deadline or a timer ends."""
+    return min((due for due in _dues(kernel) if due > now), default=None)
+
+
+def _dues(kernel: Store) -> Iterator[datetime]:
+    for state in _OPEN:
+        page = kernel.find_tasks(state=state, limit=_PAGE)
+        while page:
+            for task in page:
+                if task.state is State.READY:
+                    yield task.run_at
+                if task.deadline is not None:
+                    yield task.deadline
+                for call in kernel.calls_of(task.id) if task.kind in _CALLERS else ():
+                    if call.status is CallStatus.OPEN:
+                        yield call.deadline
+            page = kernel.find_tasks(state=state, after=page[-1].id, limit=_PAGE)

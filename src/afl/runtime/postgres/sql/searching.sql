@@ -1,0 +1,50 @@
+-- name: outermost_runs
+-- The first and the last id, each with the time at which its run was put in place.
+(select r.id::text, r.created_at from afl.run r order by r.id limit 1)
+union all
+(select r.id::text, r.created_at from afl.run r order by r.id desc limit 1)
+
+-- name: search_runs
+-- Runs, the newest first.
+select {run} from afl.run r where {wanted} order by r.id desc limit %(limit)s
+
+-- name: search_newest
+-- Those of the newest runs that have labels, the newest first.
+select {run} from (
+    select * from afl.run r where {wanted} order by r.id desc limit %(among)s
+) as r
+where r.labels @> %(sought)s::jsonb
+order by r.id desc limit %(limit)s
+
+-- name: search_all
+-- Runs, the newest first, all of which are found before the newest are taken: so an index that has
+-- another order can serve, which is the better the fewer there are.
+with found as materialized (select r.id from afl.run r where {wanted})
+select {run} from afl.run r
+where r.id in (select f.id from found f order by f.id desc limit %(limit)s)
+order by r.id desc
+
+-- name: search_text
+-- Runs with a text, the newest first.
+select {run} from afl.run r
+where r.id in (
+    select f.id from ({named} union {looked_for}) as f order by f.id desc limit %(limit)s)
+order by r.id desc
+
+-- name: count_runs
+-- How many runs there are, up to a limit.
+select count(*) from (select from afl.run r where {wanted} limit %(limit)s) as r
+
+-- name: look_for_text
+-- Runs with a text in their keys or errors.
+select f.id::text from {looked_for} as f
+
+-- name: count_named
+-- How many runs have a text in their ids or workflows, or are among the given ones, up to a limit.
+select count(*) from (
+    select from (
+        {named}
+        union
+        select r.id from afl.run r where r.id = any(%(found)s::uuid[]) and {wanted}
+    ) as f limit %(limit)s
+) as f
