@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 from afl.app.extras import extra_part
@@ -26,7 +26,7 @@ from afl.logs.model import microseconds
 from afl.logs.redacting import Redactor
 from afl.logs.shipping import DirectRoad, Road
 from afl.logs.spool import Bounds, Spool, StreamWriter
-from afl.logs.store import LogStore
+from afl.logs.store import LogStore, Positions
 from afl.runtime.handler_table import HandlerTable, Invocation
 
 _LEAD = "afl.logs.sink"
@@ -62,6 +62,32 @@ class Sink(Protocol):
     def stop(self) -> None: ...
 
 
+@runtime_checkable
+class HttpPlace(Positions, Road, Protocol):
+    """A server that takes lines: the road, and what knows how far it has come."""
+
+    def home(self) -> str: ...
+
+
+class DatabasePlace(LogStore, Protocol):
+    """The store of lines itself."""
+
+    def close(self) -> None: ...
+
+
+def _over_http(settings: Settings) -> HttpPlace:
+    module = extra_part("afl.logs.http_road", "server", "Log lines over HTTP need")
+    return cast("HttpPlace", module.HttpLogs(settings.logs_url, settings.token))
+
+
+def _database(database: str, settings: Settings) -> DatabasePlace:
+    module = extra_part("afl.logs.postgres_store", "postgres", "Log lines need")
+    store = module.PostgresLogStore.connect(
+        database, max_size=3, prepare_threshold=settings.prepare_threshold
+    )
+    return cast("DatabasePlace", store)
+
+
 class LogKeeping:
     """Keeps lines from `start` to `stop`."""
 
@@ -85,33 +111,30 @@ class LogKeeping:
         Raises:
             CannotKeepLogs: the folder cannot be used; the message says what to do.
         """
-        module = extra_part("afl.logs.postgres_store", "postgres", "Log lines need")
-        self._store = module.PostgresLogStore.connect(
-            database, max_size=3, prepare_threshold=settings.prepare_threshold
-        )
-        store = cast("LogStore", self._store)
+        self._places = ExitStack()
+        self._sink: Sink | None = None
+        self._lead: Lead | None = None
+        place = _over_http(settings) if settings.logs_url else _database(database, settings)
+        self._places.callback(place.close)
         # a spool belongs to one database: what is left must not be shipped to another
-        root = folder / store.home()
+        root = folder / place.home()
         redactor = Redactor(secrets_of(settings, environment()))
         try:
             spool = Spool(root, worker, bounds=bounds, redactor=redactor)
         except OSError as error:
-            self._store.close()
+            self._places.close()
             raise CannotKeepLogs(
                 f"Log lines cannot be kept in {root}: {error}. Name a folder that can be written "
                 "to with `--spool`."
             ) from error
-        self._sink: Sink | None = None
-        road: Road = DirectRoad(store)
-        if settings.nats_url is not None:
-            module = extra_part("afl.logs.jetstream", "nats", "Log lines through NATS need")
-            road = cast("Road", module.JetStreamRoad(settings.nats_url, store.home))
-            self._lead = Lead(locks, _LEAD, spool.id, _LED)
-            module = extra_part("afl.logs.sink", "nats", "Log lines through NATS need")
-            self._sink = cast(
-                "Sink", module.JetStreamSink(settings.nats_url, store, self._lead.take)
-            )
-        self._keeper = Keeper(root, spool, road, store)
+        road: Road
+        if isinstance(place, HttpPlace):
+            road = place
+        elif settings.nats_url is None:
+            road = DirectRoad(place)
+        else:
+            road = self._through_nats(settings.nats_url, place, locks, spool.id)
+        self._keeper = Keeper(root, spool, road, place)
         self._handlers = HandlerLogs(spool)
         self.folder = root
         #: where the worker writes results down while the database is away
@@ -130,9 +153,18 @@ class LogKeeping:
         stored = self._keeper.stop(timeout.total_seconds())
         if self._sink is not None:
             self._sink.stop()
+        if self._lead is not None:
             self._lead.release()
-        self._store.close()
+        self._places.close()
         return stored
+
+    def _through_nats(self, url: str, store: LogStore, locks: Locks, owner: str) -> Road:
+        """The road through NATS, and one of the sinks at its end."""
+        module = extra_part("afl.logs.sink", "nats", "Log lines through NATS need")
+        self._lead = Lead(locks, _LEAD, owner, _LED)
+        self._sink = cast("Sink", module.JetStreamSink(url, store, self._lead.take))
+        module = extra_part("afl.logs.jetstream", "nats", "Log lines through NATS need")
+        return cast("Road", module.JetStreamRoad(url, store.home))
 
     def kept(self, table: HandlerTable) -> HandlerTable:
         """The same handlers, each with streams of its own for what it says."""

@@ -18,6 +18,7 @@ from afl.app.breakers import WorkerGuard
 from afl.app.errors import ExtraMissing
 from afl.app.extras import mail_part
 from afl.app.services import Services
+from afl.app.tracing_use import traced_table
 from afl.base.settings import Settings
 from afl.ir.model import Facet
 from afl.runtime.calls import MAIL_TASKS
@@ -204,7 +205,7 @@ class AppWorker:
         self._guard = WorkerGuard(services, Settings.load())
         self.worker = Worker(
             services.evaluator,
-            table,
+            traced_table(table),
             config,
             doorbell=services.doorbell,
             guard=self._guard,

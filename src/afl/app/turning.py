@@ -15,6 +15,7 @@ from typing import cast
 from afl.app.breakers import breakers_of
 from afl.app.mcp_tools import McpThread
 from afl.app.services import Services
+from afl.app.tracing_use import traced_models
 from afl.base.settings import environment
 from afl.bridges.agent_briefs import AgentBriefs
 from afl.bridges.breakers import Breakers, EndpointModels, GuardedModels
@@ -93,11 +94,13 @@ class Turning:
         )
         loop = TurnLoop(
             self.store,
-            GuardedModels(
-                cast("EndpointModels", registry),
-                breakers,
-                options.breaker,
-                f"turns of {options.name}",
+            traced_models(
+                GuardedModels(
+                    cast("EndpointModels", registry),
+                    breakers,
+                    options.breaker,
+                    f"turns of {options.name}",
+                )
             ),
             PriceBook(registry.rate),
             self.briefs,

@@ -78,6 +78,15 @@ class MemoryLogStore:
             ]
         return sorted(found, key=lambda stream: (stream.opened_us, stream.id))
 
+    def latest_streams(self, limit: int) -> list[Stream]:
+        with self._lock:
+            found = [
+                replace(stream, heard_us=self._heard.get(spool, 0))
+                for stream, spool in self._streams.values()
+            ]
+        found.sort(key=lambda stream: (stream.last_us, stream.id))
+        return sorted(found[-limit:], key=lambda stream: (stream.opened_us, stream.id))
+
     def heads(self, since: Mapping[str, int]) -> list[ChunkHead]:
         with self._lock:
             found = [

@@ -70,10 +70,16 @@ class PostgresLogStore:
         return self._do(lambda cursor: _append(cursor, slices), transaction=True)
 
     def streams(self, run: str) -> list[Stream]:
+        return self._streams("streams", {"run": run})
+
+    def latest_streams(self, limit: int) -> list[Stream]:
+        return self._streams("latest_streams", {"limit": limit})
+
+    def _streams(self, statement: str, parameters: Mapping[str, object]) -> list[Stream]:
         return [
             Stream(id_.hex, StreamKey(*key), next_seq, opened_us, last_us, closed_us, lost, heard)
             for id_, *key, next_seq, opened_us, last_us, closed_us, lost, heard in self._ask(
-                "streams", {"run": run}
+                statement, parameters
             )
         ]
 

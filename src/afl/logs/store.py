@@ -38,7 +38,27 @@ class Positions(Protocol):
         ...
 
 
-class LogStore(Positions, Protocol):
+class LogLines(Protocol):
+    """Lines as they are stored, for whoever reads them."""
+
+    def streams(self, run: str) -> list[Stream]:
+        """The streams of a run, the first first."""
+        ...
+
+    def latest_streams(self, limit: int) -> list[Stream]:
+        """The streams of all runs that have said something last, the first first."""
+        ...
+
+    def heads(self, since: Mapping[str, int]) -> list[ChunkHead]:
+        """The chunks of streams, each from a line on, by the times of their first lines."""
+        ...
+
+    def bodies(self, heads: Sequence[ChunkHead]) -> Iterable[Chunk]:
+        """The chunks of these heads, in their order."""
+        ...
+
+
+class LogStore(Positions, LogLines, Protocol):
     """Keeps lines. Any number of processes append and read at once."""
 
     def home(self) -> str:
@@ -53,18 +73,6 @@ class LogStore(Positions, Protocol):
         Raises:
             StoreUnavailable: nothing, or everything, was taken; the same again does no harm.
         """
-        ...
-
-    def streams(self, run: str) -> list[Stream]:
-        """The streams of a run, the first first."""
-        ...
-
-    def heads(self, since: Mapping[str, int]) -> list[ChunkHead]:
-        """The chunks of streams, each from a line on, by the times of their first lines."""
-        ...
-
-    def bodies(self, heads: Sequence[ChunkHead]) -> Iterable[Chunk]:
-        """The chunks of these heads, in their order."""
         ...
 
     def rotate(self, older_than: timedelta, limit: int = 1000) -> int:

@@ -21,6 +21,7 @@ from afl.kernel.port import Transaction, Writes
 from afl.turns import cards, machine
 from afl.turns.asking import briefing
 from afl.turns.changes import Act, Ask, Changes, ToolCaller, grown
+from afl.turns.current import CURRENT
 from afl.turns.endings import ended_early, never_begun
 from afl.turns.errors import BadBrief, BudgetExhausted, ModelBusy, ModelRefused, ProviderDown
 from afl.turns.feed import agent_of, state_subject
@@ -101,6 +102,7 @@ class _ClaimedTurn:
         self._has_asked = False
 
     async def run(self) -> None:
+        CURRENT.set(self._task)
         grip = self._grip
         try:
             self._turn, self._briefing = await grip.patiently(

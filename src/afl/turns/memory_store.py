@@ -109,6 +109,7 @@ class MemoryTurnStore(MemoryBudgets):
         run: str | None = None,
         since: datetime | None = None,
         tasks: Sequence[TaskId] | None = None,
+        runs: Sequence[str] | None = None,
         limit: int = 100,
     ) -> list[UsageSum]:
         rollup_in(by, since)
@@ -120,6 +121,7 @@ class MemoryTurnStore(MemoryBudgets):
                 and (run is None or each.run == run)
                 and (since is None or each.ended_at >= since)
                 and (tasks is None or each.task in tasks)
+                and (runs is None or each.run in runs)
             ):
                 groups.setdefault(_key(by, each), []).append(each)
         sums = [_sum(key, entries) for key, entries in groups.items()]

@@ -201,10 +201,11 @@ class Accounts(Protocol):
         run: str | None = None,
         since: datetime | None = None,
         tasks: Sequence[TaskId] | None = None,
+        runs: Sequence[str] | None = None,
         limit: int = 100,
     ) -> list[UsageSum]:
         """Requests added up by `run`, `agent`, `facet`, `step`, `model`, `task` or `day`, the most
-        expensive first; only those of a run, since a time, or of these turns."""
+        expensive first; only those of a run, since a time, of these turns, or of these runs."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from afl.turns.cards import read
 from afl.turns.deliverable import plain_text
@@ -31,6 +31,11 @@ class Line:
     text: str
     #: the thought that it belongs to; None for what comes before the first
     number: int | None = None
+    #: for the use of a tool, and for what came of it
+    tool: str | None = None
+    #: of the use of a tool, as the model wrote them
+    arguments: str | None = None
+    failed: bool = False
 
 
 def lines(turn: Turn) -> list[Line]:
@@ -44,7 +49,7 @@ def lines(turn: Turn) -> list[Line]:
         value = read(card)
         if isinstance(value, Thought):
             number = value.number
-        told += [Line(who, text, number) for who, text in _told(value)]
+        told += [replace(line, number=number) for line in _told(value)]
     return told
 
 
@@ -55,34 +60,37 @@ def _instruction(turn: Turn) -> str:
         return turn.brief.template
 
 
-def _told(value: object) -> Iterator[tuple[str, str]]:
+def _told(value: object) -> Iterator[Line]:
     match value:
         case Thought():
             yield from _said(value)
         case ToolCall():
             verb = "asks whether it may call" if value.key.startswith("approve:") else "calls"
-            yield "tool", f"{verb} {value.target} ({value.key})"
+            yield Line("tool", f"{verb} {value.target} ({value.key})")
         case ToolResult():
-            status = "" if value.status is ResultStatus.OK else f" {value.status.value}"
-            yield "tool", f"{value.tool} answers{status}: {value.content}"
+            ok = value.status is ResultStatus.OK
+            status = "" if ok else f" {value.status.value}"
+            text = f"{value.tool} answers{status}: {value.content}"
+            yield Line("tool", text, tool=value.tool, failed=not ok)
         case Note():
-            yield "note", value.text
+            yield Line("note", value.text)
         case Deferred():
             until = "" if value.until_seconds is None else f" for {value.until_seconds:.0f}s"
-            yield "wait", f"waits{until}: {value.message or value.reason}"
+            yield Line("wait", f"waits{until}: {value.message or value.reason}")
         case Problem():
-            yield "error", f"{value.message} ({value.code})"
+            yield Line("error", f"{value.message} ({value.code})")
         case Deliverable():
             partial = ", partial" if value.partial else ""
-            yield "deliverable", f"{value.ending.value}{partial}: {plain_text(value.fields)}"
+            text = f"{value.ending.value}{partial}: {plain_text(value.fields)}"
+            yield Line("deliverable", text)
 
 
-def _said(thought: Thought) -> Iterator[tuple[str, str]]:
+def _said(thought: Thought) -> Iterator[Line]:
     for part in thought.reply.parts:
         match part:
             case Text(text):
-                yield "agent", text
+                yield Line("agent", text)
             case Thinking(text):
-                yield "thinking", text
+                yield Line("thinking", text)
             case ToolUse(_, name, arguments):
-                yield "agent", f"{name}({arguments})"
+                yield Line("agent", f"{name}({arguments})", tool=name, arguments=arguments)

@@ -75,9 +75,11 @@ class PostgresAccounts(PostgresCore):
         run: str | None = None,
         since: datetime | None = None,
         tasks: Sequence[TaskId] | None = None,
+        runs: Sequence[str] | None = None,
         limit: int = 100,
     ) -> list[UsageSum]:
-        """Reads the rows of the run, of the turns, or those since then; else all of the tenant."""
+        """Reads the rows of the run or the runs, of the turns, or those since then; else all of the
+        tenant."""
         rollup_in(by, since)
         parameters = {
             "by": by,
@@ -85,6 +87,7 @@ class PostgresAccounts(PostgresCore):
             "run": run,
             "since": since,
             "tasks": None if tasks is None else [task for task in tasks if is_id(task)],
+            "runs": None if runs is None else list(runs),
             "unpriced": UNPRICED,
             "limit": max(limit, 0),
         }

@@ -71,6 +71,16 @@ from afl.log_stream s left join afl.log_spool p on p.id = s.spool
 where s.run = %(run)s
 order by s.opened_us, s.id
 
+-- name: latest_streams
+-- The streams of all runs that have said something last, the first first.
+select * from (
+    select s.id, s.run, s.path, s.attempt, s.name, s.next_seq, s.opened_us, s.last_us, s.closed_us,
+        s.lost, coalesce((extract(epoch from p.heard_at) * 1000000)::bigint, 0)
+    from afl.log_stream s left join afl.log_spool p on p.id = s.spool
+    order by s.last_us desc limit %(limit)s
+) as latest
+order by opened_us, id
+
 -- name: heads
 -- Chunks of streams, each from a line on, without their lines.
 select c.stream, c.first_seq, c.count, c.kind, c.level, c.first_us, c.last_us

@@ -35,6 +35,7 @@ from (
     where u.tenant = %(tenant)s::text
       and (%(run)s::text is null or u.run = %(run)s::text)
       and (%(tasks)s::uuid[] is null or u.task = any(%(tasks)s::uuid[]))
+      and (%(runs)s::text[] is null or u.run = any(%(runs)s::text[]))
       and (%(since)s::timestamptz is null or u.ended_at >= %(since)s::timestamptz)
     group by k.key
 ) as s
