@@ -60,7 +60,7 @@ def test_statements_are_prepared_unless_told_otherwise(value: str, threshold: in
             {"AFL_ZZZ": "1"},
             "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG, AFL_DATABASE_URL, "
             "AFL_NATS_URL, AFL_PREPARE, AFL_RETENTION, AFL_MODEL, AFL_MCP, AFL_REDIS_URL, "
-            "AFL_MAIL.",
+            "AFL_MAIL, AFL_LOGS_URL, AFL_OIDC_ISSUER, AFL_OIDC_AUDIENCE, AFL_TOKEN.",
         ),
         (
             {"AFL_DEBGU": "1", "AFL_COLORS": ""},
@@ -153,3 +153,16 @@ def test_mail_in_a_redis_that_is_not_there_is_refused() -> None:
         Settings.from_env({"AFL_MAIL": "redis"})
     with pytest.raises(ConfigError, match="AFL_MAIL"):
         Settings.from_env({"AFL_MAIL": "pigeon"})
+
+
+def test_signing_in_needs_an_issuer_and_an_audience() -> None:
+    both = {"AFL_OIDC_ISSUER": "https://login.example.org", "AFL_OIDC_AUDIENCE": "agentflow"}
+    settings = Settings.from_env(both)
+    assert settings.oidc_issuer == "https://login.example.org"
+    assert settings.oidc_audience == "agentflow"
+    for missing in both:
+        rest = {name: value for name, value in both.items() if name != missing}
+        with pytest.raises(ConfigError, match=f"set {missing} too"):
+            Settings.from_env(rest)
+    with pytest.raises(ConfigError, match="a URL with https://"):
+        Settings.from_env({**both, "AFL_OIDC_ISSUER": "login.example.org"})

@@ -127,6 +127,7 @@ class App:
                 send messages, and the extra `redis` is not.
         """
         services, settings = self.services, Settings.load()
+        services.refuse_server("A worker needs")
         plans = services.evaluator.plans
         plan = plans.get(services.operations.program(self._program))
         seconds = (span_of(lease) or LEASE).total_seconds()

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
-from afl.app.compiling import Source, compile_program
+from afl.app.compiling import Source, compile_with_sources
 from afl.app.costs import Costs
 from afl.app.extras import agents_part
 from afl.app.run import Run, span_of
@@ -26,13 +26,20 @@ if TYPE_CHECKING:
 class Client:
     """Works on one store, and connects when it is made. Threads may share one."""
 
-    def __init__(self, database: str | None = None, *, services: Services | None = None) -> None:
+    def __init__(
+        self,
+        database: str | None = None,
+        *,
+        token: str | None = None,
+        services: Services | None = None,
+    ) -> None:
         """
         Args:
-            database: the URL of the store; else that of AFL_DATABASE_URL.
+            database: the URL of the store, or of a server; else that of AFL_DATABASE_URL.
+            token: for a server, else that of AFL_TOKEN.
             services: what to work on instead; it stays the caller's to close.
         """
-        self._owned = connect(database) if services is None else None
+        self._owned = connect(database, token=token) if services is None else None
         self._services = services or self._owned
 
     @classmethod
@@ -55,7 +62,8 @@ class Client:
             BadProgram: it does not compile; the message is what `afl check` says.
             BadSchedule: a schedule that it declares is not possible.
         """
-        return self.operations.deploy(compile_program(source), name).program
+        compiled = compile_with_sources(source)
+        return self.operations.deploy(compiled.program, name, sources=compiled.sources).program
 
     def submit(
         self,
@@ -132,7 +140,7 @@ class Client:
             ExtraMissing: the extra `agents` is not installed.
         """
         part = agents_part("afl.app.agents")
-        return cast("Agents", part.Agents(self._on()))
+        return cast("Agents", part.Agents(self._on_database()))
 
     def transcript(self, run: str, step: str | None = None) -> Transcript:
         """A turn of a run as it went: of a step, of a turn's id, or the only one.
@@ -142,7 +150,7 @@ class Client:
             ExtraMissing: the extra `agents` is not installed.
         """
         part = agents_part("afl.app.transcripts")
-        return cast("Transcript", part.Transcripts(self._on()).get(run, step))
+        return cast("Transcript", part.Transcripts(self._on_database()).get(run, step))
 
     def cost(
         self,
@@ -159,7 +167,7 @@ class Client:
     @property
     def costs(self) -> Costs:
         """The accounts and the budgets: `usage`, `budgets`, `budget`, `set_budget`."""
-        return Costs(self._on())
+        return Costs(self._on_database())
 
     def emit(
         self, name: str, key: str = "", payload: Json = None, *, id: str | None = None
@@ -170,6 +178,11 @@ class Client:
     def _on(self) -> Services:
         assert self._services is not None
         return self._services
+
+    def _on_database(self) -> Services:
+        services = self._on()
+        services.refuse_server("Agents, transcripts and costs need")
+        return services
 
     def close(self) -> None:
         if self._owned is not None:

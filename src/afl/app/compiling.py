@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from afl.app.errors import BadProgram
@@ -28,14 +29,27 @@ Source = ir.Program | str | Path | Sequence[Path]
 _WIDTH = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program, and the texts that it was made of by file; None if only the program was given."""
+
+    program: ir.Program
+    sources: Mapping[str, str] | None
+
+
 def compile_program(source: Source) -> ir.Program:
     """The program. A text that has no line break and no brace is taken for a path.
 
     Raises:
         BadProgram: it cannot be read or does not check; the message is what `afl check` says.
     """
+    return compile_with_sources(source).program
+
+
+def compile_with_sources(source: Source) -> Compiled:
+    """The same, with what was read."""
     if isinstance(source, ir.Program):
-        return source
+        return Compiled(source, None)
     if isinstance(source, str) and ("{" in source or "\n" in source):
         return _compiled([parse(Text("flow.afl", source))])
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(each) for each in source]
@@ -79,9 +93,9 @@ def _bytes(file: Path) -> bytes:
         raise BadProgram(f"There is no file {file}.") from None
 
 
-def _compiled(files: Sequence[File | PipelineFile]) -> ir.Program:
+def _compiled(files: Sequence[File | PipelineFile]) -> Compiled:
     compilation = compile_together(files)
     if compilation.program is None:
         text = render_human(compilation.errors, width=_WIDTH, colour=False)
         raise BadProgram(f"The flows do not compile.\n{text}")
-    return compilation.program
+    return Compiled(compilation.program, {file.source.name: file.source.text for file in files})

@@ -7,12 +7,20 @@ from contextlib import contextmanager
 from typing import cast
 
 from afl.app.extras import extra_part
+from afl.app.remote.addresses import is_server
+from afl.base.settings import Settings
 from afl.logs.store import LogStore
 
 
 @contextmanager
 def stored_logs(database: str) -> Iterator[LogStore]:
-    """The log lines of a database. Nothing is prepared, so that a pooler may stand before it."""
+    """The log lines of a database, or of a server. Nothing is prepared, so that a pooler may stand
+    before it."""
+    if is_server(database):
+        remote = extra_part("afl.app.remote.logs", "server", "Servers are asked through")
+        with remote.RemoteLogs.connect(database, Settings.load().token) as lines:
+            yield cast("LogStore", lines)
+        return
     module = extra_part("afl.logs.postgres_store", "postgres", "Log lines need")
     with module.PostgresLogStore.connect(database, prepare_threshold=None) as store:
         yield cast("LogStore", store)

@@ -1,8 +1,8 @@
 """The whole schema's history: the migrations of the kernel and of the packages above it, as one.
 
 Numbers tell whose they are: the kernel's are below 0101, the runtime's below 0201, those of turns
-below 0301, those of messaging below 0401, and those of logs come after. Any number of processes may
-migrate at once: they take turns.
+below 0301, those of messaging below 0401, those of logs below 0501, and those of the server come
+after. Any number of processes may migrate at once: they take turns.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ _ABOVE_THE_KERNEL = (
     "afl.turns.postgres",
     "afl.messaging.postgres",
     "afl.logs.postgres",
+    "afl.server.postgres",
 )
 
 

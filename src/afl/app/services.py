@@ -5,6 +5,7 @@ Nothing else constructs a driver. A database is named by a URL:
     postgresql://host/name   PostgreSQL; needs the extra `postgres`
     memory:                  this process's memory, for this connection alone
     memory:name              the same, shared by all in this process that use the name
+    https://host:7400        a server that works on its database; needs the extra `server`
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from afl.app.errors import BadDatabase
+from afl.app.remote.addresses import is_server
 from afl.base.settings import Settings
 from afl.kernel.doorbell import Doorbell, LocalDoorbell
 from afl.runtime.evaluator import Evaluator
@@ -38,6 +40,8 @@ class Services:
     operations: Operations
     #: whether others in this process use the same store
     is_shared: bool = False
+    #: whether all that is there are the operations, done by a server
+    is_remote: bool = False
 
     @classmethod
     def on(
@@ -46,6 +50,17 @@ class Services:
         evaluator = Evaluator(persistence)
         operations = Operations(persistence, evaluator, doorbell=doorbell)
         return cls(persistence, doorbell, evaluator, operations, is_shared)
+
+    def refuse_server(self, what: str) -> None:
+        """
+        Raises:
+            BadDatabase: these are the services of a server, and `what` needs its database.
+        """
+        if self.is_remote:
+            raise BadDatabase(
+                f"{what} the database itself. Give its URL, such as postgresql://host/name, "
+                "instead of that of a server."
+            )
 
     def close(self) -> None:
         """Gives connections back. What others use stays open."""
@@ -69,8 +84,13 @@ _shared: dict[str, Services] = {}
 _lock = Lock()
 
 
-def connect(database: str | None = None, settings: Settings | None = None) -> Services:
+def connect(
+    database: str | None = None, settings: Settings | None = None, *, token: str | None = None
+) -> Services:
     """Services on the database of this URL, else on that of the settings.
+
+    Args:
+        token: for a server; else that of the settings.
 
     Raises:
         BadDatabase: there is no URL, or no store for it; the message says what to do.
@@ -86,9 +106,11 @@ def connect(database: str | None = None, settings: Settings | None = None) -> Se
         return _in_memory(url)
     if url.startswith(_POSTGRES):
         return _on_postgres(url, settings)
+    if is_server(url):
+        return _on_server(url, token or settings.token)
     raise BadDatabase(
         f"There is no store for the database `{_without_secrets(url)}`. Use postgresql://host/name "
-        "or `memory:`."
+        "or `memory:`, or the URL of a server, such as https://host:7400."
     )
 
 
@@ -112,6 +134,18 @@ def _on_postgres(url: str, settings: Settings) -> Services:
     else:
         doorbell = _extra("afl.kernel.postgres.doorbell", "postgres").PostgresDoorbell(url)
     return Services.on(cast("PersistenceAPI", persistence), cast("Doorbell", doorbell))
+
+
+def _on_server(url: str, token: str | None) -> Services:
+    connection = _extra("afl.app.remote.http", "server").Connection(url, token)
+    operations = _extra("afl.app.remote.operations", "server").RemoteOperations(connection)
+    return Services(
+        cast("PersistenceAPI", operations.persistence),
+        LocalDoorbell(),
+        cast("Evaluator", operations.evaluator),
+        cast("Operations", operations),
+        is_remote=True,
+    )
 
 
 def _extra(module: str, extra: str) -> types.ModuleType:

@@ -4,7 +4,8 @@
     NO_COLOR    anything but empty turns colour off, unless AFL_COLOR is always
     AFL_DEBUG   1, true, yes or on: show tracebacks; 0, false, no or off (the default): do not
     AFL_DATABASE_URL
-                the PostgreSQL database that keeps the work, such as postgresql://host/name
+                the PostgreSQL database that keeps the work, such as postgresql://host/name, or
+                the server that works on it, such as https://host:7400
     AFL_NATS_URL
                 the NATS server through which workers hear of work at once, such as nats://host;
                 without it they hear through the database
@@ -20,6 +21,15 @@
                 circuit breakers that processes share, such as redis://host
     AFL_MAIL    redis or database: where mailboxes are; without it in Redis, if AFL_REDIS_URL is
                 set, else in the database
+    AFL_LOGS_URL
+                the AgentFlow server that takes the log lines of workers, such as https://host:7400;
+                without it they go through NATS, if AFL_NATS_URL is set, else to the database
+    AFL_OIDC_ISSUER
+                the identity provider whose tokens `afl serve` accepts, such as
+                https://login.example.org; needs AFL_OIDC_AUDIENCE
+    AFL_OIDC_AUDIENCE
+                for whom the identity provider has to have made its tokens
+    AFL_TOKEN   the token for an AgentFlow server, as `afl tokens create` made it
 
 A variable that is set but empty counts as not set. Any other name that starts with `AFL_` is an
 error: a misspelt setting that is silently ignored costs an evening.
@@ -29,7 +39,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Self
@@ -37,7 +47,7 @@ from typing import Self
 from afl.base.durations import UNITS_MS, parse_duration
 from afl.base.errors import ConfigError, DurationError
 
-__all__ = ["ColorMode", "MailPlace", "Settings", "environment"]
+__all__ = ["ColorMode", "MailPlace", "Settings", "environment", "provide"]
 
 _PREFIX = "AFL_"
 _KNOWN = (
@@ -51,6 +61,10 @@ _KNOWN = (
     "AFL_MCP",
     "AFL_REDIS_URL",
     "AFL_MAIL",
+    "AFL_LOGS_URL",
+    "AFL_OIDC_ISSUER",
+    "AFL_OIDC_AUDIENCE",
+    "AFL_TOKEN",
 )
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
@@ -85,7 +99,12 @@ class Settings:
     models: tuple[str, ...] = ()
     mcp_file: str | None = None
     redis_url: str | None = None
+    logs_url: str | None = None
     mail: MailPlace = MailPlace.DATABASE
+    #: kept out of what is printed
+    token: str | None = field(default=None, repr=False)
+    oidc_issuer: str | None = None
+    oidc_audience: str | None = None
 
     @property
     def prepare_threshold(self) -> int | None:
@@ -105,6 +124,7 @@ class Settings:
             ConfigError: a name or a value is unknown; the message names it and suggests another.
         """
         _refuse_unknown(environ)
+        issuer, audience = _oidc(environ)
         return cls(
             color=_color(environ),
             debug=_flag(environ, "AFL_DEBUG", default=False),
@@ -115,13 +135,22 @@ class Settings:
             models=_names(environ, "AFL_MODEL"),
             mcp_file=environ.get("AFL_MCP") or None,
             redis_url=environ.get("AFL_REDIS_URL") or None,
+            logs_url=environ.get("AFL_LOGS_URL") or None,
             mail=_mail(environ),
+            token=environ.get("AFL_TOKEN") or None,
+            oidc_issuer=issuer,
+            oidc_audience=audience,
         )
 
 
 def environment() -> Mapping[str, str]:
     """All variables of this process, for files that refer to secrets by their names."""
     return os.environ
+
+
+def provide(name: str, value: str) -> None:
+    """Sets a variable for the code of users in this process, and for the processes it starts."""
+    os.environ[name] = value
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
@@ -158,6 +187,17 @@ def _mail(environ: Mapping[str, str]) -> MailPlace:
     if value:
         return MailPlace(value)
     return MailPlace.REDIS if has_redis else MailPlace.DATABASE
+
+
+def _oidc(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
+    issuer = environ.get("AFL_OIDC_ISSUER") or None
+    audience = environ.get("AFL_OIDC_AUDIENCE") or None
+    if (issuer is None) != (audience is None):
+        missing = "AFL_OIDC_AUDIENCE" if audience is None else "AFL_OIDC_ISSUER"
+        raise ConfigError(f"Signing in needs an issuer and an audience: set {missing} too.")
+    if issuer is not None and not issuer.startswith(("https://", "http://")):
+        raise ConfigError(f"AFL_OIDC_ISSUER is '{issuer}'. It has to be a URL with https://.")
+    return issuer, audience
 
 
 def _flag(environ: Mapping[str, str], name: str, *, default: bool) -> bool:

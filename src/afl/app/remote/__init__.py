@@ -1,0 +1,1 @@
+"""Work on a server instead of on its database: the same operations, over its HTTP API."""

@@ -1,0 +1,1 @@
+"""What people do to runs: what it would come to, doing it, and doing it once."""

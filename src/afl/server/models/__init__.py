@@ -1,0 +1,1 @@
+"""What travels over the HTTP API: the shapes that the OpenAPI document publishes."""

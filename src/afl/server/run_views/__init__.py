@@ -1,0 +1,1 @@
+"""Runs and their steps as pages show them: rows of the engine, put into words."""

@@ -1,0 +1,22 @@
+"""What pages about the whole installation read. Nothing here costs more where more was done
+before."""
+
+from __future__ import annotations
+
+from afl.kernel import memory
+from afl.runtime.persistence import PersistenceAPI
+from afl.server.store_reads.from_kernel import KernelReads
+from afl.server.store_reads.port import StoreReads
+
+
+def store_reads(persistence: PersistenceAPI) -> StoreReads:
+    """The reads on the store that runs are on."""
+    kernel = persistence.kernel
+    if isinstance(kernel, memory.MemoryStore):
+        return KernelReads(persistence)
+    # the driver is an extra of its own
+    from afl.kernel.postgres.store import PostgresStore  # noqa: PLC0415
+    from afl.server.store_reads.from_postgres import PostgresReads  # noqa: PLC0415
+
+    assert isinstance(kernel, PostgresStore)
+    return PostgresReads(kernel)
