@@ -1,0 +1,144 @@
+"""A dashboard with data in it, and a browser that looks at it.
+
+A script in `ui/e2e` opens pages and prints what it has checked as JSON; `Dashboard.browse` runs one
+and says which of its checks have failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from afl.app.migrating import migrate
+from afl.server.files import STATIC
+from tests.kernel.postgres.databases import migrated_database, server_is_there
+from tests.ui.seed import Seeded, seeded
+
+UI = Path(__file__).parents[2] / "ui"
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+_SCRIPT_SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """A server with data, and where it is."""
+
+    url: str
+    database: str
+    stage: Seeded
+    shots: Path
+
+    def browse(self, script: str, **values: str) -> dict[str, object]:
+        """What a script has found; it fails the test with the checks that failed."""
+        return browse(script, self.url, self.shots, values)
+
+
+def browse(
+    script: str, url: str, shots: Path, values: dict[str, str] | None = None
+) -> dict[str, object]:
+    """Runs a script of `ui/e2e` against a server."""
+    ended = subprocess.run(
+        [_node(), f"e2e/{script}.mjs"],
+        cwd=UI,
+        env={
+            **os.environ,
+            "BASE_URL": url,
+            "CHROMIUM": CHROMIUM,
+            "SHOTS": str(shots),
+            **{name.upper(): value for name, value in (values or {}).items()},
+        },
+        capture_output=True,
+        text=True,
+        timeout=_SCRIPT_SECONDS,
+        check=False,
+    )
+    try:
+        report: dict[str, object] = json.loads(ended.stdout.strip().splitlines()[-1])
+    except (IndexError, ValueError):
+        pytest.fail(f"{script} gave no report: {ended.stdout[-2000:]}\n{ended.stderr[-4000:]}")
+    failures = report.get("failures")
+    if failures or ended.returncode:
+        pytest.fail(f"{script}: {json.dumps(failures, indent=2)}\n{ended.stderr[-2000:]}")
+    return report
+
+
+def _node() -> str:
+    """The Node.js of the machine, else the one that is installed beside Python."""
+    beside = Path(sys.executable).parent / "node"
+    found = shutil.which("node") or (str(beside) if beside.exists() else None)
+    if found is None:
+        pytest.skip("there is no Node.js to drive a browser with")
+    return found
+
+
+@contextmanager
+def served(database: str, *options: str) -> Iterator[str]:
+    """A server in a process of its own, on a free port; its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "afl", "serve", "--port", "0", "--database", database, *options],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "http" in line, f"the server did not start: {line}"
+        yield line[line.index("http") :].split()[0].rstrip("/")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture(scope="session")
+def browser() -> None:
+    """Skips where there is no browser, no built dashboard or no database to show."""
+    if not Path(CHROMIUM).exists():
+        pytest.skip("there is no Chromium to look with")
+    if not (STATIC / "index.html").exists() or not (UI / "node_modules").exists():
+        pytest.skip("the dashboard is not built: `make ui` builds it")
+    if not server_is_there():
+        pytest.skip("there is no PostgreSQL to test with")
+    _node()
+
+
+@contextmanager
+def _database() -> Iterator[str]:
+    with migrated_database() as conninfo:
+        migrate(conninfo)
+        parts = conninfo_to_dict(conninfo)
+        yield f"postgresql://{parts['host']}/{parts['dbname']}"
+
+
+@pytest.fixture(scope="session")
+def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures of pages are put: the folder in UI_SHOTS, for those who want to look."""
+    return Path(os.environ.get("UI_SHOTS") or tmp_path_factory.mktemp("shots"))
+
+
+@pytest.fixture(scope="module")
+def dashboard(browser: None, shots: Path) -> Iterator[Dashboard]:
+    """A dashboard on a database of its own, with runs in every state and a worker."""
+    with _database() as database, seeded(database) as stage, served(database, "--no-auth") as url:
+        yield Dashboard(url, database, stage, shots)
+
+
+@pytest.fixture(scope="module")
+def empty_database(browser: None) -> Iterator[str]:
+    """The URL of a database with the schema and nothing else."""
+    with _database() as database:
+        yield database
