@@ -43,7 +43,8 @@ def suggested() -> list[str]:
 def problem(line: str) -> str | None:
     """What is wrong with a command line; None if it could be typed."""
     command: click.Command = cli
-    ctx = click.Context(cli, info_name="afl")
+    # click remembers the names of the help option from the first context that asks for them
+    ctx = click.Context(cli, info_name="afl", help_option_names=["-h", "--help"])
     for word in shlex.split(line)[1:]:
         if isinstance(command, click.Group) and not word.startswith("-"):
             if word.isupper():

@@ -17,6 +17,8 @@ from afl.cli.terminal import Terminal
 _COMMANDS = "afl.cli.commands"
 
 ENTRIES = {
+    "init": Entry(f"{_COMMANDS}.init", "Write a small project to begin with."),
+    "dev": Entry(f"{_COMMANDS}.dev", "Run a project on this machine, with all that it needs."),
     "check": Entry(f"{_COMMANDS}.check", "Find mistakes in AFL sources."),
     "fmt": Entry(f"{_COMMANDS}.fmt", "Lay out AFL sources in the one style."),
     "compile": Entry(f"{_COMMANDS}.compile", "Turn AFL sources into a program."),
@@ -27,8 +29,15 @@ ENTRIES = {
     "deploy": Entry(f"{_COMMANDS}.deploy", "Make AFL sources the program that new runs use."),
     "submit": Entry(f"{_COMMANDS}.submit", "Start a run of a deployed workflow."),
     "worker": Entry(f"{_COMMANDS}.worker", "Serve facets and advance runs until told to stop."),
+    "serve": Entry(
+        f"{_COMMANDS}.serve", "Serve the dashboard and the HTTP API until told to stop."
+    ),
+    "tokens": Entry(
+        f"{_COMMANDS}.tokens", "Make and revoke the tokens with which the server is used."
+    ),
     "emit": Entry(f"{_COMMANDS}.emit", "Give an event to a run that waits for it."),
     "schedules": Entry(f"{_COMMANDS}.schedules", "Start runs at their times."),
+    "hooks": Entry(f"{_COMMANDS}.hooks", "Let other systems start runs by signed web hooks."),
     "runs": Entry(f"{_COMMANDS}.runs", "Look at runs and look after them."),
     "inbox": Entry(f"{_COMMANDS}.inbox", "Answer what waits for people."),
     "agents": Entry(f"{_COMMANDS}.agents", "Look after agents, and give them turns."),

@@ -13,6 +13,7 @@ from afl.base.settings import Settings
 from afl.cli import exit_codes
 from afl.cli.errors import CommandError
 from afl.cli.framework import Command
+from afl.cli.running.servers import refuse_server
 from afl.cli.terminal import Terminal, count
 
 _BATCH = 1000
@@ -192,6 +193,7 @@ def _url(ctx: click.Context, given: str | None) -> str:
     url = given or Settings.load().database_url
     if url is None:
         raise click.UsageError("There is no database: use --database or AFL_DATABASE_URL.", ctx)
+    refuse_server(url)
     return url
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from queue import Empty
 
@@ -12,7 +13,7 @@ from afl.cli import exit_codes
 from afl.cli.errors import CommandError
 from afl.cli.framework import Command
 from afl.cli.reports import Format, render, say_diagnostics
-from afl.cli.running.connection import database_url, opened
+from afl.cli.running.connection import opened, store_url
 from afl.cli.running.options import database_option, json_option
 from afl.cli.running.watching import Change, Watched
 from afl.cli.running.workflows import example_inputs
@@ -69,7 +70,8 @@ def command(
         if as_json:
             terminal.data(render(compilation.diagnostics, Format.JSON, terminal))
         ctx.exit(exit_codes.FAILED)
-    deployed = _deploy(program, name, database)
+    sources = {each.name: each.text for each in inputs}
+    deployed = _deploy(program, sources, name, database)
     if as_json:
         terminal.json(deployed.as_json())
         return
@@ -96,28 +98,31 @@ class _Deployed:
         }
 
 
-def _deploy(program: Program, name: str, database: str | None) -> _Deployed:
+def _deploy(
+    program: Program, sources: Mapping[str, str], name: str, database: str | None
+) -> _Deployed:
     with opened(database) as operations:
-        done = operations.deploy(program, name)
+        done = operations.deploy(program, name, sources=sources)
     workflows = tuple(facet.name for facet in program.facets if facet.kind == "workflow")
     return _Deployed(name, done.program, done.before, workflows, done.schedules)
 
 
 def _watch(paths: tuple[str, ...], name: str, database: str | None, talk: _Talk) -> None:
     """Deploys what changes, until it is told to stop. What fails is tried again."""
-    database_url(database)  # without any, trying again is of no use
+    store_url(database)  # without any, trying again is of no use
     watched = Watched(paths)
     asked = Asked()
     with asked_by_signals(asked):
-        waiting: Program | None = None
+        waiting: Change | None = None
         while True:
             change = watched.look()
             if change is not None:
                 talk.changed(change)
-                waiting = change.program or waiting
-            if waiting is not None:
+                waiting = waiting if change.program is None else change
+            if waiting is not None and waiting.program is not None:
                 try:
-                    talk.deployed(_deploy(waiting, name, database))
+                    done = _deploy(waiting.program, waiting.sources, name, database)
+                    talk.deployed(done)
                     waiting = None
                 except CommandError as error:
                     talk.failed(error)

@@ -12,7 +12,6 @@ from afl.cli.running.options import database_option, json_option, limit_option
 from afl.cli.running.tables import age, table
 from afl.cli.terminal import Terminal
 from afl.kernel.model import Outcome, State, Task, TaskId
-from afl.runtime.task_reasons import TaskReasons
 from afl.runtime.views import task_json
 
 _STATES = [each.value for each in State]
@@ -87,7 +86,7 @@ def get(terminal: Terminal, task: str, database: str | None, as_json: bool) -> N
             raise MissingError(
                 f"there is no task {task}", help="`afl tasks list` shows the tasks there are"
             )
-        why = TaskReasons(operations.persistence).of_task(found)
+        why = operations.why_task(found)
     if as_json:
         terminal.json({"version": 1, "tasks": [task_json(found)], "next": None})
         return

@@ -13,7 +13,8 @@ from afl.app.app import App
 from afl.app.log_keeping import LogKeeping, keep_logs
 from afl.app.services import Services, connect
 from afl.app.serving import DRAIN, LEASE, RENEWALS_PER_LEASE, AppWorker, TurnWish, serve_beside
-from afl.base.settings import Settings
+from afl.app.tracing_use import traced_if_wanted
+from afl.base.settings import Settings, environment
 from afl.cli.errors import RequestError
 from afl.cli.framework import Command
 from afl.cli.running.connection import database_url, refusals, refuse_pending
@@ -180,6 +181,7 @@ def command(
             connect(url, settings) as services,
             asked_by_signals(asked),
             keep_logs(url, services, settings, spool, app.name) as logs,
+            traced_if_wanted(services, app.name, environment()),
         ):
             size = _Size(slots, lists, lease or LEASE, schedules=not no_schedules)
             wish = TurnWish(0 if no_turns else turns, targets=targets or ("default",))

@@ -8,10 +8,13 @@ from importlib import import_module
 from types import ModuleType
 
 from afl.app.errors import BadDatabase
+from afl.app.remote.addresses import is_server
+from afl.app.remote.errors import ServerUnavailable
 from afl.app.services import Services, connect
 from afl.base.errors import AflError
 from afl.base.settings import Settings
 from afl.cli.errors import CommandError, MissingError, NotEndedError, RequestError
+from afl.cli.running.servers import refuse_server
 from afl.cli.terminal import count
 from afl.kernel.doorbell import LocalDoorbell
 from afl.kernel.errors import NotFound, StoreUnavailable
@@ -34,8 +37,8 @@ _MISSING = (
 _POSTGRES = ("postgresql://", "postgres://")
 
 
-def database_url(given: str | None) -> str:
-    """The database of `--database`, else of the setting."""
+def store_url(given: str | None) -> str:
+    """The database of `--database`, else of the setting; it may be a server."""
     url = given or Settings.load().database_url
     if url is None:
         raise RequestError(
@@ -43,6 +46,13 @@ def database_url(given: str | None) -> str:
             help="`export AFL_DATABASE_URL=postgresql://host/name` and `afl db migrate` set one up;"
             " `afl run` needs none",
         )
+    return url if is_server(url) else database_url(url)
+
+
+def database_url(given: str | None) -> str:
+    """The same for commands that need the database itself."""
+    url = given or store_url(given)
+    refuse_server(url)
     if not url.startswith(_POSTGRES):
         raise RequestError(
             "the database of AFL_DATABASE_URL or --database has to be a URL of PostgreSQL",
@@ -58,6 +68,11 @@ def opened(database: str | None, *, rings: bool = False) -> Iterator[Operations]
     Args:
         rings: tell workers at once that there is something to do. It costs a moment.
     """
+    url = store_url(database)
+    if is_server(url):
+        with refusals(), connect(url) as services:
+            yield services.operations
+        return
     with connected(database, rings=rings) as services:
         yield services.operations
 
@@ -89,6 +104,8 @@ def refusals() -> Iterator[None]:
         raise RequestError(error.message) from error
     except errors.StillRunning as error:
         raise NotEndedError(error.message) from error
+    except ServerUnavailable as error:
+        raise CommandError(error.message) from error
     except StoreUnavailable as error:
         raise CommandError(error.message, help="`afl doctor` shows what is wrong") from error
     except AflError as error:

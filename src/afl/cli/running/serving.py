@@ -7,14 +7,15 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from types import ModuleType
 
 from afl.app.app import App
 from afl.base.errors import AflError
 from afl.cli.errors import CommandError, InputError, MissingError, RequestError
-from afl.ir.model import Facet, Literal, Mixin, Policy, Program, SourceSpan, Step
+from afl.ir.model import Facet, Literal, Policy, Program, SourceSpan
+from afl.ir.walking import calls, parts
 from afl.lang.diagnostics.suggest import nearest
 from afl.runtime.calls import ASK, SEND, SLEEP, UNTIL, WAIT
 
@@ -132,10 +133,10 @@ def needs_of(
     rest = [facets[workflow]]
     while rest:
         caller = rest.pop()
-        calls = [(part.facet, part.id) for part in _calls(caller)]
+        called = [(part.facet, part.id) for part in calls(caller)]
         if caller.prompt is not None and by_model(caller):
-            calls += [(tool.name, caller.name) for tool in caller.prompt.tools]
-        for name, where in calls:
+            called += [(tool.name, caller.name) for tool in caller.prompt.tools]
+        for name, where in called:
             facet = facets.get(name)
             if facet is None or facet.name in seen:
                 continue
@@ -189,27 +190,9 @@ def lists_of(program: Program) -> tuple[str, ...]:
     """The lists of tasks that a program names; one that it computes is not among them."""
     named = {
         argument.value.value
-        for part in _parts(program.facets)
+        for part in parts(program.facets)
         if isinstance(part, Policy) and part.name.rpartition(".")[2] == "Queue"
         for argument in part.args
         if isinstance(argument.value, Literal)
     }
     return ("default", *sorted(str(name) for name in named if name != "default"))
-
-
-def _calls(facet: Facet) -> Iterator[Step | Mixin]:
-    """Everything in a declaration that calls a facet."""
-    for part in _parts(facet):
-        if isinstance(part, Step | Mixin):
-            yield part
-
-
-def _parts(part: object) -> Iterator[object]:
-    """A part of a program, and everything in it."""
-    yield part
-    if isinstance(part, tuple):
-        for each in part:
-            yield from _parts(each)
-    elif is_dataclass(part):
-        for each in fields(part):
-            yield from _parts(getattr(part, each.name))

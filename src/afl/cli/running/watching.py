@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from afl.cli.errors import InputError
 from afl.cli.sources import Input, compile_inputs, read_inputs
@@ -26,6 +26,8 @@ class Change:
     kept: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     problem: str = ""
+    #: what is in the program, by file
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 class Watched:
@@ -67,7 +69,14 @@ class Watched:
         left_out = tuple(name for name in new if name not in names)
         if compilation.program is not None:
             self._good = {each.name: each for each in current}
-        return Change(compilation.program, first.diagnostics, len(inputs), kept, left_out)
+        return Change(
+            compilation.program,
+            first.diagnostics,
+            len(inputs),
+            kept,
+            left_out,
+            sources={each.name: each.text for each in current},
+        )
 
     def _without_culprits(self, inputs: list[Input], compilation: Compilation) -> list[Input]:
         """The sources with earlier versions of those that are to blame: changed ones in which there

@@ -14,7 +14,7 @@ import click
 
 from afl.app.log_reading import stored_logs
 from afl.cli.framework import Command
-from afl.cli.running.connection import database_url, opened
+from afl.cli.running.connection import opened, store_url
 from afl.cli.running.logs import LEVELS
 from afl.cli.running.options import database_option, json_option, moment
 from afl.cli.running.texts import plain
@@ -93,7 +93,7 @@ def logs(
     The lines of `sys.log` come first, the others by their times. Where lines are missing, a line
     says so and why. With -f and --json, each line is a JSON object.
     """
-    with opened(database) as operations, stored_logs(database_url(database)) as store:
+    with opened(database) as operations, stored_logs(store_url(database)) as store:
         found = operations.get(run)
         wanted = Wanted(
             path=step,
