@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test fmt docs conformance sim sim-flow chaos-kernel chaos-flow chaos-turns chaos-logs crash-turns fuzz-lang bench-lang bench-kernel bench-bloat \
-	bench-doorbell bench-idle bench-steps bench-flow bench-latency bench-mail bench-turn lock clean
+.PHONY: help setup check test fmt docs ui ui-check conformance sim sim-flow chaos-kernel chaos-flow chaos-turns chaos-logs crash-turns fuzz-lang bench-lang bench-kernel bench-bloat \
+	bench-doorbell bench-idle bench-steps bench-flow bench-latency bench-mail bench-sse bench-turn bench-ui bench-api lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,22 @@ fmt: $(INSTALLED) ## Format the code and apply the safe fixes of the linter
 
 docs: $(INSTALLED) ## Run every code block and follow every link of the documentation
 	$(BIN)/pytest tests/architecture/test_docs_run.py tests/architecture/test_links.py
+
+# The Node.js that the environment may have comes after that of the machine.
+NODE := PATH="$$PATH:$(CURDIR)/$(BIN)"
+UI_INSTALLED := ui/node_modules/.installed
+
+$(UI_INSTALLED): ui/package-lock.json
+# `npm ci` wants the binaries of every platform in the lock; this takes what is locked and leaves the lock alone.
+	cd ui && $(NODE) npm install --no-save --no-audit --no-fund
+	@touch $@
+
+ui: $(UI_INSTALLED) ## Build the dashboard into the package (needs Node.js 20.19 or later)
+	cd ui && $(NODE) npx vite build --logLevel warn
+
+ui-check: $(UI_INSTALLED) ## Types and unit tests of the dashboard
+	cd ui && $(NODE) npm run --silent check
+	cd ui && $(NODE) npm run --silent test
 
 conformance: $(INSTALLED) ## Judge the stores of the kernel and the flows that run on them
 	$(BIN)/pytest tests/kernel tests/runtime/conformance -k "conformance or machine"
@@ -93,8 +109,17 @@ bench-flow: $(INSTALLED) ## Compare flows with other engines and with PostgreSQL
 bench-latency: $(INSTALLED) ## Measure the way from a submit to the start of a handler
 	$(BIN)/python -m bench.latency
 
+bench-api: $(INSTALLED) ## Measure lists of runs among a million finished ones
+	$(BIN)/python -m bench.api
+
 bench-turn: $(INSTALLED) ## Measure what a turn stores, and turns among suspended ones
 	$(BIN)/python -m bench.turn
+
+bench-sse: $(INSTALLED) ## Measure what a server costs while many watch one run
+	$(BIN)/python -m bench.sse
+
+bench-ui: $(INSTALLED) ui ## Measure the page of large runs in a browser
+	$(BIN)/python -m bench.ui
 
 bench-mail: $(INSTALLED) ## Compare mailboxes in Redis with the bare scripts and with Celery
 	$(BIN)/python -m bench.mail
