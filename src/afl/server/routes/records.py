@@ -1,7 +1,7 @@
 """What is stored, field by field: for clients that work on a server as they would on its database.
 
-Pages have shapes of their own; these are the engine's, as `--json` of the commands shows them. Spans of
-time are in microseconds.
+Pages have shapes of their own; these are the engine's, as `--json` of the commands shows them.
+Spans of time are in microseconds.
 """
 
 from __future__ import annotations
