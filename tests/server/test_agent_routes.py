@@ -43,6 +43,7 @@ def test_a_turn_is_told_with_tools_tokens_and_price(
     _, run = working
     (turn,) = client.get(f"/api/v1/runs/{run}/turns").json()
     assert (turn["outcome"], turn["step"], turn["requests"]) == ("success", "0/said", 2)
+    assert turn["closed_at"] > turn["created_at"]
     told = client.get(f"/api/v1/turns/{turn['id']}").json()
     assert told["system"] == "You explain."
     kinds = [line["kind"] for line in told["lines"]]

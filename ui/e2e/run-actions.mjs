@@ -1,6 +1,6 @@
 /** What people do to runs and steps: each says before what will happen. */
 import { drive } from "./harness.mjs";
-import { confirm, dialogOf, openNewRun, panelOf, runs } from "./run-helpers.mjs";
+import { confirm, dialogOf, openNewRun, panelOf, runs } from "./run-parts.mjs";
 
 await drive("run actions", async ({ page, open, check, sees, axe, shot }) => {
   // retry a step

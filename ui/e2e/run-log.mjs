@@ -1,6 +1,6 @@
 /** The log of a run that goes on: it follows, and leaves the reader in peace. */
 import { drive } from "./harness.mjs";
-import { runs } from "./run-helpers.mjs";
+import { runs } from "./run-parts.mjs";
 
 await drive("run log", async ({ page, open, check, sees, shot }) => {
   await open(`/runs/${runs.running}?tab=logs`);

@@ -1,6 +1,6 @@
 /** The page of a run, as somebody uses it who has to find out what went wrong. */
 import { drive } from "./harness.mjs";
-import { panelOf, runs } from "./run-helpers.mjs";
+import { panelOf, runs } from "./run-parts.mjs";
 
 await drive("run", async ({ page, open, check, sees, axe, shot }) => {
   // what went wrong

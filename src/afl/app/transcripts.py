@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from afl.app.services import Services
+from afl.bridges.turn_stores import turn_store
 from afl.kernel.model import Card, Json, RunId, State, Task, TaskId
 from afl.kernel.port import Store
 from afl.runtime.errors import UnknownRun, UnknownStep
@@ -52,6 +53,8 @@ class TurnLine:
     step: str | None
     state: str
     created_at: datetime
+    #: None while it goes on
+    closed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +118,19 @@ class Transcripts:
 
     def __init__(self, services: Services) -> None:
         self._kernel = services.persistence.kernel
+        self._store = turn_store(services.persistence)
 
     def turns(self, run: str) -> list[TurnLine]:
         """The turns of a run, the oldest first."""
         return [
-            TurnLine(task.id, agent_of(task), _step(task), _state(task), task.created_at)
+            TurnLine(
+                task.id,
+                agent_of(task),
+                _step(task),
+                _state(task),
+                task.created_at,
+                task.closed_at,
+            )
             for task in self._turns(run)
         ]
 
@@ -164,8 +175,8 @@ class Transcripts:
             yield root
             return
         after: TaskId | None = None
-        while page := self._kernel.find_tasks(run=RunId(root.run), after=after, limit=_PAGE):
-            yield from (task for task in page if task.kind == TURN and self._is_of(task, run))
+        while page := self._store.turns_within(RunId(root.run), after, _PAGE):
+            yield from (task for task in page if self._is_of(task, run))
             after = page[-1].id
 
     def _is_of(self, task: Task, run: str) -> bool:

@@ -81,7 +81,7 @@ def run_turn_line(turn: RunTurn, run: str, cost: UsageSum | None) -> TurnLine:
         cost_usd=0.0 if cost is None else float(cost.usd),
         unpriced=0 if cost is None else cost.unpriced,
         created_at=turn.created_at,
-        closed_at=None,
+        closed_at=turn.closed_at,
     )
 
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from afl.kernel import memory
 from afl.kernel.memory.tables import opened, write_tables
 from afl.kernel.memory.transaction import MemoryTransaction
-from afl.kernel.model import Task, TaskId
+from afl.kernel.model import RunId, Task, TaskId
 from afl.kernel.port import Transaction
 from afl.turns.memory_budgets import MemoryBudgets
 from afl.turns.model import AGENT_NAME, TURN, Agent, AgentId, Usage, UsageEntry, UsageSum
@@ -85,6 +85,16 @@ class MemoryTurnStore(MemoryBudgets):
 
     def active_turn(self, agent: AgentId, tenant: str = "default") -> Task | None:
         return next((task for task in self._turns(agent, tenant) if task.is_active), None)
+
+    def turns_within(self, run: RunId, after: TaskId | None = None, limit: int = 100) -> list[Task]:
+        found: list[Task] = []
+        while len(found) < limit:
+            page = self._kernel.find_tasks(run=run, after=after, limit=_PAGE)
+            found += [task for task in page if task.kind == TURN and task.id != str(run)]
+            if len(page) < _PAGE:
+                break
+            after = page[-1].id
+        return found[: max(limit, 0)]
 
     def _turns(self, agent: AgentId, tenant: str) -> Iterator[Task]:
         after: TaskId | None = None

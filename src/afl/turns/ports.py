@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Protocol
 
-from afl.kernel.model import CallSpec, Claim, Close, Json, Task, TaskId
+from afl.kernel.model import CallSpec, Claim, Close, Json, RunId, Task, TaskId
 from afl.kernel.port import Store, Transaction
 from afl.turns.model import (
     Agent,
@@ -139,6 +139,11 @@ class AgentTurns(Protocol):
 
     def active_turn(self, agent: AgentId, tenant: str = "default") -> Task | None:
         """The turn that the agent has in hand; None if it is idle."""
+        ...
+
+    def turns_within(self, run: RunId, after: TaskId | None = None, limit: int = 100) -> list[Task]:
+        """Turns among the work that a run, or a turn, has called, and what that has; the oldest
+        first, from after the given one. What else there is of it is not read."""
         ...
 
 

@@ -30,6 +30,20 @@ def test_turns_are_listed_with_the_newest_first_page_by_page(kept: Kept) -> None
     assert kept.store.turns_of(AgentId("nobody")) == []
 
 
+def test_turns_within_a_run_are_listed_page_by_page_and_nothing_else(kept: Kept) -> None:
+    kernel = kept.store.kernel
+    (root,) = kernel.enqueue([TaskSpec("flow", "afl:execute")])
+    run = RunId(root.id)
+    spec = TaskSpec(TURN, "demo.Ask", run=run)
+    others = [TaskSpec("event", "demo.Fetch", run=run)] * 3
+    mine = [kernel.enqueue([spec, *others])[0].id for _ in range(5)]
+    kernel.enqueue([TaskSpec(TURN, "demo.Ask")])
+    assert [task.id for task in kept.store.turns_within(run)] == mine
+    assert [task.id for task in kept.store.turns_within(run, mine[1], 2)] == mine[2:4]
+    assert kept.store.turns_within(run, limit=0) == []
+    assert kept.store.turns_within(RunId("nothing")) == []
+
+
 def test_the_turn_in_hand_is_the_one_that_others_queue_behind(kept: Kept) -> None:
     assert kept.store.active_turn(ANNA) is None
     first, second = enqueue(kept, ANNA), enqueue(kept, ANNA)

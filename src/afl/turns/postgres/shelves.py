@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from afl.kernel.model import Task, TaskId
+from afl.kernel.model import RunId, Task, TaskId
 from afl.kernel.port import Transaction
 from afl.kernel.postgres.rows import is_id, task_of
 from afl.kernel.postgres.transactions import opened
@@ -16,6 +16,7 @@ from afl.turns.postgres.statements import SQL, hot
 from afl.turns.store_rules import UNPRICED, agent_in, entry_in, rollup_in
 
 _RECORD_USAGE = hot("record_usage")
+_FIRST = "00000000-0000-0000-0000-000000000000"
 _LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
@@ -59,6 +60,11 @@ class PostgresAgentTurns(PostgresCore):
     def active_turn(self, agent: AgentId, tenant: str = "default") -> Task | None:
         row = self._row("active_turn", {"tenant": tenant, "agent": agent})
         return None if row is None else task_of(row)
+
+    def turns_within(self, run: RunId, after: TaskId | None = None, limit: int = 100) -> list[Task]:
+        start = after if after is not None and is_id(after) else _FIRST
+        parameters = {"run": run, "after": start, "limit": max(limit, 0)}
+        return [task_of(row) for row in self._rows("turns_within", parameters)]
 
 
 class PostgresAccounts(PostgresCore):

@@ -7,10 +7,11 @@ import {
   MarkerType,
   ReactFlow,
   ReactFlowProvider,
+  useReactFlow,
 } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
 import "./graph.css";
-import { useMemo } from "react";
+import { type RefObject, useEffect, useMemo, useRef } from "react";
 import { Button } from "../../../components/Button";
 import { Empty, Loading, QueryState } from "../../../components/States";
 import { type Graph, useGraph } from "../queries";
@@ -22,6 +23,8 @@ import { useLayout } from "./useLayout";
 
 // `group` is a type of the library, with a look of its own
 const NODE_TYPES = { statement: Statement, block: Group };
+
+const FIT = { maxZoom: 1, padding: 0.08 };
 
 export interface GraphChoice {
   statement: string | undefined;
@@ -108,6 +111,8 @@ function Picture({ shape, statement, onStatement, onInside, onTable }: { shape: 
       })),
     [shape],
   );
+  const box = useRef<HTMLDivElement>(null);
+  const moved = useFitted(box, boxes !== null);
   if (failed) {
     return (
       <Empty
@@ -119,14 +124,14 @@ function Picture({ shape, statement, onStatement, onInside, onTable }: { shape: 
   }
   if (boxes === null) return <Loading label="Laying out the graph" />;
   return (
-    <div className="min-h-0 flex-1" data-testid="graph">
+    <div ref={box} className="min-h-0 flex-1" data-testid="graph">
       <ReactFlow
         key={shape.key}
         nodes={nodes}
         edges={edges}
         nodeTypes={NODE_TYPES}
         fitView
-        fitViewOptions={{ maxZoom: 1, padding: 0.08 }}
+        fitViewOptions={FIT}
         minZoom={0.1}
         maxZoom={1.5}
         nodesConnectable={false}
@@ -134,6 +139,9 @@ function Picture({ shape, statement, onStatement, onInside, onTable }: { shape: 
         elementsSelectable
         onlyRenderVisibleElements
         proOptions={{ hideAttribution: true }}
+        onMoveStart={(event) => {
+          if (event !== null) moved.current = true;
+        }}
         onNodeClick={(_, node) => {
           // rows are listed for what does work: blocks and yields have none of their own
           if (node.data.node.facet && node.type !== "block") {
@@ -147,6 +155,22 @@ function Picture({ shape, statement, onStatement, onInside, onTable }: { shape: 
       </ReactFlow>
     </div>
   );
+}
+
+/** Fits the graph into its place whenever that changes, until the reader has moved it. */
+function useFitted(box: RefObject<HTMLDivElement | null>, drawn: boolean) {
+  const { fitView } = useReactFlow();
+  const moved = useRef(false);
+  useEffect(() => {
+    const element = box.current;
+    if (!drawn || !element) return;
+    const watch = new ResizeObserver(() => {
+      if (!moved.current) requestAnimationFrame(() => void fitView(FIT));
+    });
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, [box, drawn, fitView]);
+  return moved;
 }
 
 /** Parents before what stands in them, as the library wants it. */

@@ -50,7 +50,7 @@ function Facts({ run, summary }: { run: Run; summary: Summary | undefined }) {
       <span className="font-medium tabular-nums">
         <Elapsed from={run.created_at} to={run.finished_at} />
       </span>
-      <span className="w-44 [&>span]:w-full">
+      <span className="min-w-44 [&>span]:w-full [&_[role=progressbar]]:min-w-20">
         <ProgressBar progress={progress} />
       </span>
       {waiting > 0 && <span className="text-waiting">{count(waiting)} waiting</span>}

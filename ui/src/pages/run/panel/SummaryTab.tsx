@@ -18,7 +18,7 @@ export function SummaryTab({ step, patch }: { step: Step; patch: Patch }) {
     <div className="flex flex-col gap-4">
       <StepWhy step={step} patch={patch} />
       <dl className="grid grid-cols-[7.5rem_minmax(0,1fr)] gap-x-3 gap-y-1.5 text-[13px]">
-        <Item name="Facet">{row.facet || kindWord(row.kind)}</Item>
+        <Item name={row.facet ? "Facet" : "Kind"}>{row.facet || kindWord(row.kind)}</Item>
         <Item name="Created">
           <Time at={row.created_at} />
         </Item>

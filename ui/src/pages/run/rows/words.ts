@@ -4,6 +4,7 @@ import { lastPart } from "./path";
 
 const KINDS: Record<string, string> = {
   AndThen: "block",
+  Block: "block",
   AndMap: "foreach",
   AndWhen: "when",
   AndCatch: "catch",
