@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test fmt docs ui ui-check conformance sim sim-flow chaos-kernel chaos-flow chaos-turns chaos-logs crash-turns fuzz-lang bench-lang bench-kernel bench-bloat \
-	bench-doorbell bench-idle bench-steps bench-flow bench-latency bench-mail bench-sse bench-turn bench-ui bench-api lock clean
+	bench-doorbell bench-idle bench-steps bench-flow bench-latency bench-mail bench-sse bench-turn bench-ui bench-api first-minute chaos-link lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ bench-turn: $(INSTALLED) ## Measure what a turn stores, and turns among suspende
 
 bench-sse: $(INSTALLED) ## Measure what a server costs while many watch one run
 	$(BIN)/python -m bench.sse
+
+first-minute: $(INSTALLED) ## Install the wheel as a new user does, and time the way to a green run
+	$(BIN)/python -m tests.ui.first_minute
 
 bench-ui: $(INSTALLED) ui ## Measure the page of large runs in a browser
 	$(BIN)/python -m bench.ui

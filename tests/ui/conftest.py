@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 from afl.app.migrating import migrate
 from afl.server.files import STATIC
 from tests.kernel.postgres.databases import migrated_database, server_is_there
+from tests.ui.browsing import node
 from tests.ui.seed import Seeded, seeded
 
 UI = Path(__file__).parents[2] / "ui"
@@ -49,7 +49,7 @@ def browse(
 ) -> dict[str, object]:
     """Runs a script of `ui/e2e` against a server."""
     ended = subprocess.run(
-        [_node(), f"e2e/{script}.mjs"],
+        [node(), f"e2e/{script}.mjs"],
         cwd=UI,
         env={
             **os.environ,
@@ -71,15 +71,6 @@ def browse(
     if failures or ended.returncode:
         pytest.fail(f"{script}: {json.dumps(failures, indent=2)}\n{ended.stderr[-2000:]}")
     return report
-
-
-def _node() -> str:
-    """The Node.js of the machine, else the one that is installed beside Python."""
-    beside = Path(sys.executable).parent / "node"
-    found = shutil.which("node") or (str(beside) if beside.exists() else None)
-    if found is None:
-        pytest.skip("there is no Node.js to drive a browser with")
-    return found
 
 
 @contextmanager
@@ -113,7 +104,10 @@ def browser() -> None:
         pytest.skip("the dashboard is not built: `make ui` builds it")
     if not server_is_there():
         pytest.skip("there is no PostgreSQL to test with")
-    _node()
+    try:
+        node()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from afl import Client
+from tests.ui.browsing import node
 from tests.ui.conftest import CHROMIUM, UI, served
 from tests.ui.wire import wire
 
@@ -65,10 +65,8 @@ class _Script:
     """A script of `ui/e2e` that is driven by what happens around it, and says how far it is."""
 
     def __init__(self, name: str, url: str, run: str) -> None:
-        node = shutil.which("node")
-        assert node is not None
         self._process = subprocess.Popen(
-            [node, f"e2e/{name}.mjs"],
+            [node(), f"e2e/{name}.mjs"],
             cwd=UI,
             env={**os.environ, "BASE_URL": url, "CHROMIUM": CHROMIUM, "RUN": run},
             stdout=subprocess.PIPE,

@@ -50,7 +50,7 @@ export async function drive(name, script, options = {}) {
   } finally {
     await browser.close();
   }
-  console.log(JSON.stringify({ name, checks, failures }));
+  console.log(JSON.stringify({ name, checks, failures, ...options.report }));
   if (failures.length) process.exitCode = 1;
 }
 
