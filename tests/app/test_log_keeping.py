@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,16 @@ from afl.kernel.memory import MemoryStore
 from afl.kernel.model import Json, TaskSpec
 from afl.kernel.postgres.store import PostgresStore
 from afl.logs.memory_store import MemoryLogStore
+from afl.logs.model import Line
 from afl.logs.postgres_store import PostgresLogStore
 from afl.logs.reading import Shown
 from afl.logs.spool import Bounds
 from afl.runtime.handler_table import HandlerTable, Invocation
 from afl.testing.clock import SequentialIds, VirtualClock
+from afl.turns import cards
+from afl.turns.journal import ResultStatus, Thought, ToolResult
+from afl.turns.model import Price, Reply, Text, ToolUse
+from afl.turns.sayings import say as say_turn
 from tests.chaos.nats_server import PrivateNats, nats_is_installed
 from tests.kernel.postgres.databases import migrated_database, server_is_there
 from tests.logs.records import RUN, gaps_of, lines_of, read, slices_of, spool_in
@@ -68,6 +74,25 @@ def shown(logs: HandlerLogs) -> list[Shown]:
     store = MemoryLogStore()
     store.append(slices_of(logs._spool, store))
     return read(store)
+
+
+def test_what_a_turn_does_travels_the_same_road(
+    spoken: HandlerLogs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = invocation(attempt=2).task
+    reply = Reply((Text("Let me look."), ToolUse("1", "Fetch", '{"n": 1}')), "tool_call", "m:x")
+    thought = Thought(0, reply, Price(Decimal("0.1"), "v"), "sha256:0")
+    answer = ToolResult(0, 1, "k", "Fetch", "1", ResultStatus.ERROR, "y" * 600)
+    say_turn(task, [cards.write(thought), cards.write(answer)])
+    told = shown(spoken)
+    assert [(each.key.path, each.key.name) for each in told] == [("0/work", "log")] * 3
+    said, called, answered = (line.decode() for line in lines_of(told))
+    assert said == "agent: Let me look."
+    assert called == 'agent: Fetch({"n": 1})'
+    assert answered.startswith("tool: Fetch answers error: yyy")
+    assert len(answered) < 520
+    assert [each.item.level for each in told if isinstance(each.item, Line)] == [20, 20, 30]
+    assert capsys.readouterr().err == ""
 
 
 def test_a_handler_has_a_stream_that_ends_with_it(spoken: HandlerLogs) -> None:

@@ -8,11 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from afl.base.durations import parse_duration
+from afl.base.log_names import HANDLER_LOG
 from afl.kernel.model import Json
 from afl.runtime.handler_table import Invocation
-
-#: The name of the log that handlers speak through.
-HANDLER_LOG = "afl.handler"
 
 _LOG = logging.getLogger(HANDLER_LOG)
 _SIGN_OF_LIFE = timedelta(minutes=1)

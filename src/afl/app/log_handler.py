@@ -1,4 +1,4 @@
-"""What handlers say through their context, as lines of streams."""
+"""What handlers say through their context, and what turns do, as lines of streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any, cast
 
-from afl.app.context import HANDLER_LOG
+from afl.base.log_names import HANDLER_LOG, TURN_LOG
 from afl.logs.model import StreamKey
 from afl.logs.spool import Spool, StreamWriter, WhenFull
 from afl.runtime.handler_table import Handler, HandlerKind, Invocation, Result
@@ -41,11 +41,20 @@ class HandlerLogs(logging.Handler):
         self._streams_lock = Lock()
 
     def attach(self) -> None:
-        """Hears all handlers of this process from now on."""
+        """Hears all handlers and all turns of this process from now on."""
         logging.getLogger(HANDLER_LOG).addHandler(self)
+        turns = logging.getLogger(TURN_LOG)
+        turns.addHandler(self)
+        turns.setLevel(logging.INFO)
+        # what models say is for the log of the run, and not for the terminal of a worker
+        turns.propagate = False
 
     def detach(self) -> None:
         logging.getLogger(HANDLER_LOG).removeHandler(self)
+        turns = logging.getLogger(TURN_LOG)
+        turns.removeHandler(self)
+        turns.setLevel(logging.NOTSET)
+        turns.propagate = True
 
     def around(self, handler: Handler) -> Handler:
         """The handler with a stream that ends with each of its attempts."""

@@ -51,6 +51,7 @@ from afl.turns.ports import (
     Tools,
     TurnStore,
 )
+from afl.turns.sayings import say
 from afl.turns.serving import Ring
 from afl.turns.spending import budget_keys, called_tools, cost, lacking, most
 from afl.turns.telling import Stream, announcements, state
@@ -279,6 +280,7 @@ class _ClaimedTurn:
         await self._grip.commit(kernel, commit, write)
         if not self._grip.is_over:
             self._turn = grown(self._turn, changes)
+        say(self._task, changes.cards)
         self._loop.ring(_to_ring(self._task, changes))
 
     def _acted(self, changes: Changes) -> Writes:

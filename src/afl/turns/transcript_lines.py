@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from afl.turns.cards import read
+from afl.turns.cards import Entry, read
 from afl.turns.deliverable import plain_text
 from afl.turns.errors import BadBrief
 from afl.turns.journal import (
@@ -51,6 +51,11 @@ def lines(turn: Turn) -> list[Line]:
             number = value.number
         told += [replace(line, number=number) for line in _told(value)]
     return told
+
+
+def lines_of(card: Entry) -> list[Line]:
+    """What one card of a turn tells."""
+    return list(_told(read(card)))
 
 
 def _instruction(turn: Turn) -> str:

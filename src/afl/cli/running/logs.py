@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from afl.base.log_names import HANDLER_LOG
+
 #: The levels that can be asked for.
 LEVELS = ("debug", "info", "warning", "error")
 
 _FORM = "%(levelname)s %(name)s: %(message)s"
-#: What handlers say through their context.
-_HANDLERS = "afl.handler"
 
 
 class _Talk(logging.Handler):
@@ -29,7 +29,7 @@ class _Talk(logging.Handler):
 def shown_logs(level: str | None = None) -> Iterator[None]:
     """Shows what is logged while this lasts: all from a level on; without one, what handlers say
     through their context from info on, and everything else from warnings on."""
-    root, handlers = logging.getLogger(), logging.getLogger(_HANDLERS)
+    root, handlers = logging.getLogger(), logging.getLogger(HANDLER_LOG)
     talk = _Talk()
     talk.setFormatter(logging.Formatter(_FORM))
     before = handlers.level, root.level
