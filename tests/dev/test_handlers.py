@@ -52,13 +52,14 @@ def count(text: str) -> int:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
-    before, path = dict(sys.modules), list(sys.path)
-    writes = sys.dont_write_bytecode
+    path, writes = list(sys.path), sys.dont_write_bytecode
     (tmp_path / "handlers.py").write_text(GREET, encoding="utf-8")
     yield Project(tmp_path)
     sys.path[:], sys.dont_write_bytecode = path, writes
-    for name in set(sys.modules) - set(before):
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).is_relative_to(tmp_path):
+            del sys.modules[name]
 
 
 def test_an_app_is_another_one_each_time(project: Project) -> None:

@@ -223,8 +223,9 @@ class TestMarks:
         shop.drive()
         assert {"run", "runs", "home"} <= changed()
         assert changed() <= {"workers", "home"}
+        # who is there is part of why a run waits
         kernel.register(WorkerSpec(WorkerId("w"), "w", handlers=("Pack",)))
-        assert changed() == {"workers", "home"}
+        assert changed() == {"run", "workers", "home"}
         kernel.claim(ClaimRequest(WorkerId("w"), ("Pack",)))
         assert changed() >= {"run", "workers"}
         backend.client.operations.cancel(run.id)

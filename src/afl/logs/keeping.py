@@ -74,7 +74,9 @@ class Keeper:
             leftover.release()
         self._road.close()
         if done:
-            shutil.rmtree(self.spool.folder)
+            # another worker may be looking into it right now; all is stored, so whoever finds the
+            # rest removes it
+            shutil.rmtree(self.spool.folder, ignore_errors=True)
         self.spool.release()
         return done
 

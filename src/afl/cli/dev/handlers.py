@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -51,10 +51,11 @@ def load_apps(project: Project) -> Loaded:
         sys.path.insert(0, here)
     # a file that is saved twice in a second would be taken for what was compiled first
     sys.dont_write_bytecode = True
-    before = _forget(project.folder)
+    names = project.modules()
+    before = _forget(project.folder, names)
     importlib.invalidate_caches()
     try:
-        found = [_apps(importlib.import_module(name)) for name in project.modules()]
+        found = [_apps(importlib.import_module(name)) for name in names]
     except Exception as error:
         raise HandlersBroken(_told(error, project.folder)) from error
     finally:
@@ -88,15 +89,17 @@ def _apps(module: ModuleType) -> list[App]:
     return [value for value in vars(module).values() if isinstance(value, App)]
 
 
-def _forget(folder: Path) -> dict[str, ModuleType]:
-    """Takes the modules of a folder out of those that are loaded."""
+def _forget(folder: Path, names: Collection[str] = ()) -> dict[str, ModuleType]:
+    """Takes the modules of a folder out of those that are loaded, and those that have these names
+    and stand elsewhere."""
     found = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file is None or name == "__main__":
             continue
         path = Path(file)
-        if path.is_relative_to(folder) and "site-packages" not in path.parts:
+        is_own = path.is_relative_to(folder) and "site-packages" not in path.parts
+        if is_own or name in names:
             found[name] = sys.modules.pop(name)
     return found
 
