@@ -51,7 +51,10 @@ def count(text: str) -> int:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    # other tests have modules of these names too
+    for name in ("handlers", "app"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     path, writes = list(sys.path), sys.dont_write_bytecode
     (tmp_path / "handlers.py").write_text(GREET, encoding="utf-8")
     yield Project(tmp_path)
