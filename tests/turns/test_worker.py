@@ -31,6 +31,7 @@ from afl.kernel.model import (
 from afl.kernel.postgres.store import PostgresStore
 from afl.kernel.waiting import PollPolicy
 from afl.turns import cards
+from afl.turns import worker as turn_worker
 from afl.turns.feed import SilentFeed
 from afl.turns.joining import Joining, JoinMode, join_spec
 from afl.turns.journal import Thought
@@ -213,7 +214,7 @@ def test_joins_and_other_servers_are_served_beside_turns(served: Serving) -> Non
 def test_names_that_appear_later_are_served(
     served: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("afl.turns.worker._NAMES_SECONDS", 0.02)
+    monkeypatch.setattr(turn_worker, "_NAMES_SECONDS", 0.02)
 
     class Later:
         served: tuple[str, ...] = ()
