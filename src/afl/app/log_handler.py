@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 from afl.base.log_names import HANDLER_LOG, TURN_LOG
 from afl.logs.model import StreamKey
 from afl.logs.spool import Spool, StreamWriter, WhenFull
-from afl.runtime.handler_table import Handler, HandlerKind, Invocation, Result
+from afl.runtime.handler_table import Handler, Invocation
 
 #: The name of the stream of what a handler says through its context.
 LOG = "log"
@@ -58,22 +57,7 @@ class HandlerLogs(logging.Handler):
 
     def around(self, handler: Handler) -> Handler:
         """The handler with a stream that ends with each of its attempts."""
-        function = handler.function
-        if handler.kind is HandlerKind.PROCESS:
-            return handler  # what it says is said elsewhere
-        if handler.kind is HandlerKind.ASYNC:
-
-            async def call_async(invocation: Invocation) -> Result:
-                with self._attempt(invocation):
-                    return await cast("Awaitable[Result]", function(invocation))
-
-            return replace(handler, function=call_async)
-
-        def call(invocation: Invocation) -> Result:
-            with self._attempt(invocation):
-                return cast("Callable[[Invocation], Result]", function)(invocation)
-
-        return replace(handler, function=call)
+        return handler.within(self._attempt)
 
     @contextmanager
     def _attempt(self, invocation: Invocation) -> Iterator[None]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from afl.base.errors import AflError
 from afl.kernel.model import Json, Task
@@ -20,6 +21,8 @@ from afl.kernel.model import Json, Task
 Result = Mapping[str, Json]
 HandlerFunction = Callable[["Invocation"], Result | Awaitable[Result]]
 Heartbeat = Callable[[timedelta], datetime | None]
+#: What surrounds an attempt of a handler.
+Around = Callable[["Invocation"], AbstractContextManager[object]]
 
 
 class Permanent(AflError):
@@ -83,6 +86,26 @@ class Handler:
     name: str
     function: HandlerFunction
     kind: HandlerKind
+
+    def within(self, attempt: Around) -> Handler:
+        """The handler with something around each of its attempts. One that works in another process
+        stays as it is: nothing here is around what it does there."""
+        function = self.function
+        if self.kind is HandlerKind.PROCESS:
+            return self
+        if self.kind is HandlerKind.ASYNC:
+
+            async def call_async(invocation: Invocation) -> Result:
+                with attempt(invocation):
+                    return await cast("Awaitable[Result]", function(invocation))
+
+            return replace(self, function=call_async)
+
+        def call(invocation: Invocation) -> Result:
+            with attempt(invocation):
+                return cast("Result", function(invocation))
+
+        return replace(self, function=call)
 
 
 class HandlerTable:

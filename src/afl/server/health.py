@@ -12,14 +12,14 @@ from afl import __version__
 from afl.app.extras import extra_part
 from afl.base.errors import AflError
 from afl.kernel.model import State
-from afl.runtime.calls import BUDGETS, EXECUTE, PEOPLE, SIGNALS, TIMERS
+from afl.runtime.calls import EXECUTE
 from afl.server.backend import Backend, Work
 from afl.server.models.system import Check, Health
 from afl.server.problems import ProblemResponse, problem
+from afl.server.store_reads.port import FOR_NO_WORKER
 
 router = APIRouter(include_in_schema=False)
 
-_FOR_NO_WORKER = (TIMERS, SIGNALS, PEOPLE, BUDGETS)
 _LOOKED_AT = 1000
 _OLD = timedelta(minutes=1)
 
@@ -107,7 +107,7 @@ def _oldest(backend: Backend) -> Check:
     waits = [
         now - task.run_at
         for task in backend.client.operations.tasks(state=State.READY, limit=_LOOKED_AT)
-        if task.run_at <= now and task.list not in _FOR_NO_WORKER
+        if task.run_at <= now and task.list not in FOR_NO_WORKER
     ]
     if not waits or max(waits) < _OLD:
         return _ok("oldest task", "Nothing waits long for a worker.")

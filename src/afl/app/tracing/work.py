@@ -3,10 +3,9 @@ one while the work is done, so that what a handler traces itself hangs below it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import cast
+from functools import partial
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -14,7 +13,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, Status, Status
 
 from afl.app.tracing.ids import span_context
 from afl.kernel.model import Task
-from afl.runtime.handler_table import Handler, HandlerKind, Invocation, Result
+from afl.runtime.handler_table import Handler, Invocation
 from afl.turns.current import CURRENT
 from afl.turns.model import ModelRequest, Reply
 from afl.turns.ports import Listener, Model, Models
@@ -26,25 +25,7 @@ SCOPE = "afl"
 def traced_handler(tracer: Tracer) -> Callable[[Handler], Handler]:
     """A change of handlers for `HandlerTable.changed`: each attempt is a span."""
 
-    def change(handler: Handler) -> Handler:
-        function = handler.function
-        if handler.kind is HandlerKind.PROCESS:
-            return handler  # what it does is done in another process
-        if handler.kind is HandlerKind.ASYNC:
-
-            async def call_async(invocation: Invocation) -> Result:
-                with _attempt(tracer, invocation):
-                    return await cast("Awaitable[Result]", function(invocation))
-
-            return replace(handler, function=call_async)
-
-        def call(invocation: Invocation) -> Result:
-            with _attempt(tracer, invocation):
-                return cast("Callable[[Invocation], Result]", function)(invocation)
-
-        return replace(handler, function=call)
-
-    return change
+    return lambda handler: handler.within(partial(_attempt, tracer))
 
 
 @contextmanager

@@ -65,8 +65,11 @@ def kind_of(facet: ir.Facet) -> str:
     return "exec" if facet.name.startswith(_EXEC) else "event"
 
 
-def graph_view(graph: DefinitionGraph) -> GraphView:
-    """A graph before any run: nothing is in any state."""
+def graph_view(
+    graph: DefinitionGraph, states: Mapping[str, Mapping[str, int]] | None = None
+) -> GraphView:
+    """A graph, with how many steps of each statement are in which state; before any run, none."""
+    known = states or {}
     return GraphView(
         hash=graph.hash,
         workflow=graph.workflow,
@@ -77,7 +80,7 @@ def graph_view(graph: DefinitionGraph) -> GraphView:
                 facet=node.facet,
                 kind=node.kind,
                 parent=node.parent,
-                states={},
+                states=dict(known.get(node.id, {})),
                 line=node.line,
             )
             for node in graph.nodes

@@ -14,13 +14,12 @@ from afl.runtime.step import WorkflowId
 from afl.runtime.tallies import Tally
 from afl.server.backend import Backend
 from afl.server.models.runs import (
-    GraphEdge,
-    GraphNode,
     GraphView,
     RunSummary,
     StatementTally,
     StepWord,
 )
+from afl.server.program_views.declarations import graph_view
 from afl.server.run_views.words import ENDED, progress_of, word_of_task
 
 #: How many open tasks are looked at. Where there are more, those that were not seen count as
@@ -67,23 +66,7 @@ def graph_of(backend: Backend, run: Run) -> GraphView:
     graph = definition_graph(plan, run.workflow)
     tallies = backend.services.persistence.tally(WorkflowId(run.id))
     counts = _counted(backend, run, _instances(tallies))
-    return GraphView(
-        hash=graph.hash,
-        workflow=graph.workflow,
-        nodes=[
-            GraphNode(
-                id=node.id,
-                name=node.name,
-                facet=node.facet,
-                kind=node.kind,
-                parent=node.parent,
-                states=_shown(counts.get(node.id, Counter())),
-                line=node.line,
-            )
-            for node in graph.nodes
-        ],
-        edges=[GraphEdge(source=edge.source, target=edge.target) for edge in graph.edges],
-    )
+    return graph_view(graph, {id_: _shown(count) for id_, count in counts.items()})
 
 
 def _instances(tallies: Sequence[Tally]) -> list[Tally]:

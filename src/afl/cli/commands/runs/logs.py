@@ -13,6 +13,7 @@ from itertools import chain, islice
 import click
 
 from afl.app.log_reading import stored_logs
+from afl.app.run_talk import SYS_LOG
 from afl.cli.framework import Command
 from afl.cli.running.connection import opened, store_url
 from afl.cli.running.logs import LEVELS
@@ -28,8 +29,6 @@ from afl.runtime.persistence import LogLine
 from afl.runtime.states import RunState
 from afl.runtime.step import WorkflowId
 
-#: The name under which the lines of `sys.log` are shown.
-SYS_LOG = "sys.log"
 _NUMBERS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _MOST_IN_JSON = 10_000
 _MOST_OF_SYS_LOG = 100_000
