@@ -13,7 +13,8 @@ from itertools import pairwise
 import pytest
 
 from afl.kernel.errors import BadRequest
-from afl.kernel.memory import MemoryStore, commits
+from afl.kernel.machine import commits
+from afl.kernel.memory import MemoryStore
 from afl.kernel.memory.heap import KeyedHeap
 from afl.kernel.memory.transaction import MemoryTransaction, Table
 from afl.kernel.model import (

@@ -17,9 +17,10 @@ from afl.base.clock import Clock
 from afl.base.ids import IdSource
 from afl.kernel import rules
 from afl.kernel.errors import Fenced, NotFound
-from afl.kernel.memory import MemoryStore, sweeps, transitions
-from afl.kernel.memory.claims import claim_out
-from afl.kernel.memory.copies import changed
+from afl.kernel.machine import mending, transitions
+from afl.kernel.machine.claims import claim_out
+from afl.kernel.machine.copies import changed
+from afl.kernel.memory import MemoryStore, sweeps
 from afl.kernel.memory.rows import Lane, LaneKey, Rows
 from afl.kernel.memory.transaction import Journal
 from afl.kernel.model import (
@@ -522,7 +523,7 @@ MUTANTS = (
         ),
     ),
     Mutant("watchdog without condition", WatchdogWithoutCondition),
-    Mutant("crash not counted", patches=((sweeps, "recover", _recover_uncounted),)),
+    Mutant("crash not counted", patches=((mending, "recover", _recover_uncounted),)),
     Mutant("extend without owner", ExtendWithoutOwner),
     Mutant("second reply overwrites", SecondReplyOverwrites),
     Mutant("repeat not recognised", patches=((rules, "is_repeat", _never),)),

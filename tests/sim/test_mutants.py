@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from afl.kernel.memory import sweeps, transitions
+from afl.kernel.machine import mending, transitions
 from afl.testing.simulation import Plan, run_schedule
 from afl.testing.simulation.faults import Fault
 from tests.sim.campaign import MUTANT_SCHEDULES
@@ -20,10 +20,10 @@ def test_a_mutant_is_found_out(mutant: Mutant) -> None:
 
 
 def test_a_mutant_leaves_nothing_behind() -> None:
-    before = {**vars(transitions), **vars(sweeps)}
+    before = {**vars(transitions), **vars(mending)}
     for mutant in MUTANTS:
         first_kill(mutant, 1)
-    assert {**vars(transitions), **vars(sweeps)} == before
+    assert {**vars(transitions), **vars(mending)} == before
 
 
 def test_a_store_that_commits_and_then_claims_is_sound() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 
-from afl.kernel.memory.copies import json_out
+from afl.kernel.machine.copies import json_out
 from afl.kernel.memory.transaction import MemoryTransaction, Tables
 from afl.kernel.model import CallStatus, Json, State, TaskId
 from afl.kernel.requests import json_copy

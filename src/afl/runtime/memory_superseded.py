@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from afl.kernel.memory.copies import json_out
+from afl.kernel.machine.copies import json_out
 from afl.kernel.memory.transaction import MemoryTransaction, Tables
 from afl.runtime.memory_tables import MemoryTables
 from afl.runtime.step import WorkflowId

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from afl.kernel import memory
-from afl.kernel.memory.copies import json_out
+from afl.kernel.machine.copies import json_out
 from afl.kernel.memory.tables import write_tables
 from afl.kernel.memory.transaction import MemoryTransaction, Tables, TablesView
 from afl.kernel.model import Json

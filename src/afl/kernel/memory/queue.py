@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from afl.kernel.errors import BadRequest, NotFound
-from afl.kernel.memory import transitions
-from afl.kernel.memory.claims import check_live, claim, claim_one
-from afl.kernel.memory.commits import Step, apply, extend, hand_on, hand_out
-from afl.kernel.memory.copies import task_out
+from afl.kernel.machine import transitions
+from afl.kernel.machine.claims import check_live, claim_one
+from afl.kernel.machine.commits import Step, apply, extend, hand_on, hand_out
+from afl.kernel.machine.copies import task_out
+from afl.kernel.memory.claims import claim, claim_ready
 from afl.kernel.memory.core import Core
 from afl.kernel.memory.sweeps import KINDS
 from afl.kernel.model import (
@@ -106,9 +107,11 @@ class MemoryTaskQueue(Core):
     ) -> tuple[list[Committed], list[Claim]]:
         with self._transaction as rows:
             steps = [apply(rows, self._ids, commit) for commit in commits]
-            answers = hand_on(rows, steps, request)
+            answers, claims, left = hand_on(rows, steps, request)
+            if left > 0:
+                claims += claim_ready(rows, request, left)
             self._run_writes_once(steps, writes)
-            return answers
+            return answers, claims
 
     def extend(self, fence: Fence, by: timedelta) -> datetime | None:
         if not timedelta(0) < by <= MAX_DURATION:

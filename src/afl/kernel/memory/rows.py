@@ -9,11 +9,12 @@ the row before and the row after. Undoing is the same step backwards.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from afl.kernel.machine.states import CLOSED, OPEN, QUEUED, READY, RUNNING
 from afl.kernel.memory.heap import KeyedHeap
-from afl.kernel.memory.states import CLOSED, OPEN, QUEUED, READY, RUNNING
 from afl.kernel.memory.transaction import Journal
 from afl.kernel.model import (
     Call,
@@ -60,6 +61,12 @@ class Rows:
         self.outbox: list[OutboxEntry] = []
         self.locks: dict[str, Lock] = {}
         self.losses: dict[TaskId, tuple[Loss, ...]] = {}
+        # The lookups of `machine.Rows` are those of the maps: nothing is quicker
+        self.task: Callable[[TaskId], Task] = self.tasks.__getitem__
+        self.find_task: Callable[[TaskId], Task | None] = self.tasks.get
+        self.call: Callable[[CallId], Call] = self.calls.__getitem__
+        self.find_call: Callable[[CallId], Call | None] = self.calls.get
+        self.find_worker: Callable[[WorkerId], Worker | None] = self.workers.get
         self._last_fence = 0
         self._last_entry = 0
         # Claims
@@ -87,6 +94,36 @@ class Rows:
         self.redriven: dict[TaskId, TaskId] = {}
 
     # Reading
+
+    def calls_under(self, caller: TaskId, keys: Sequence[str]) -> dict[str, CallId]:
+        calls = self.calls_of.get(caller)
+        return {} if calls is None else {key: calls[key] for key in keys if key in calls}
+
+    def held_by_fence(self, fence: Fence) -> Task | None:
+        task = self.by_fence.get(fence)
+        return None if task is None else self.tasks[task]
+
+    def committed_by_fence(self, fence: Fence) -> Task | None:
+        task = self.by_committed_fence.get(fence)
+        return None if task is None else self.tasks[task]
+
+    def taken(self, worker: WorkerId, token: str) -> list[Task]:
+        return [self.tasks[task] for task in self.by_token.get((worker, token), ())]
+
+    def is_wanted(self, tenant: str, lane: str) -> bool:
+        return (tenant, lane) in self.lanes
+
+    def holder(self, tenant: str, lane: str) -> TaskId | None:
+        found = self.lanes.get((tenant, lane))
+        return None if found is None else found.holder
+
+    def first_queued(self, tenant: str, lane: str) -> Task | None:
+        found = self.lanes.get((tenant, lane))
+        first = None if found is None else found.queue.first()
+        return None if first is None else self.tasks[first[1]]
+
+    def untaken_count(self, task: TaskId) -> int:
+        return len(self.untaken.get(task, ()))
 
     def open_count(self, task: TaskId) -> int:
         calls = self.open_calls.get(task)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from afl.kernel import rules
 from afl.kernel.errors import BadRequest, NotFound
-from afl.kernel.memory.copies import card_out, lock_out
+from afl.kernel.machine.copies import card_out, lock_out
 from afl.kernel.memory.core import Core
 from afl.kernel.model import (
     CallId,

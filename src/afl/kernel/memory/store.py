@@ -8,12 +8,12 @@ from datetime import timedelta
 
 from afl.kernel import rules
 from afl.kernel.errors import BadRequest
-from afl.kernel.memory.copies import call_out, entry_out, task_out
+from afl.kernel.machine.copies import call_out, entry_out, task_out
+from afl.kernel.machine.transitions import make_root
 from afl.kernel.memory.core import Core
 from afl.kernel.memory.queue import MemoryTaskQueue
 from afl.kernel.memory.rows import Rows
 from afl.kernel.memory.shelves import MemoryCards, MemoryLocks, MemoryWorkers
-from afl.kernel.memory.transitions import make_root
 from afl.kernel.model import (
     Announcement,
     Call,

@@ -9,9 +9,9 @@ from typing import TypedDict
 from afl.base.ids import IdSource
 from afl.kernel import rules
 from afl.kernel.errors import BadRequest
-from afl.kernel.memory.copies import changed
-from afl.kernel.memory.rows import Rows
-from afl.kernel.memory.states import CLOSED, OPEN, QUEUED, READY, RUNNING, WAITING
+from afl.kernel.machine.copies import changed
+from afl.kernel.machine.rows import Rows
+from afl.kernel.machine.states import CLOSED, OPEN, QUEUED, READY, RUNNING, WAITING
 from afl.kernel.model import (
     NO_RETRY,
     Call,
@@ -93,7 +93,7 @@ _BLANK = Task(
 def make_root(rows: Rows, ids: IdSource, spec: TaskSpec, redrives: TaskId | None = None) -> Task:
     """A task without a caller: ready, or queued for its lane."""
     task = spec.id or TaskId(ids.new_id())
-    if task in rows.tasks:
+    if rows.find_task(task) is not None:
         raise BadRequest(f"there is a task {task} already; an id is used once")
     run = spec.run if spec.run is not None else RunId(task)
     deadline = rules.root_deadline(spec, rows.now)
@@ -136,7 +136,7 @@ def suspend(rows: Rows, task: Task, progress: Progress) -> None:
     if task.stop_requested:
         close(rows, task, Outcome.CANCELED, error=task.error, progress=progress)
         return
-    untaken = len(rows.untaken.get(task.id, ()))
+    untaken = rows.untaken_count(task.id)
     state = rules.state_after_suspend(task.wake, rows.open_count(task.id), untaken)
     if state is READY:
         reason = rules.reason_ready(rows.now, untaken > 0, rows.now)
@@ -199,7 +199,7 @@ def close(
     )
     rows.append_outbox("closed", task.id, task.run, rules.closed_event(closed))
     if task.parent_call is not None:
-        call = rows.calls[task.parent_call]
+        call = rows.call(task.parent_call)
         answer(rows, call, rules.status_of(outcome), rules.answer_of(closed))
     promote(rows, task)
 
@@ -212,7 +212,7 @@ def answer(rows: Rows, call: Call, status: CallStatus, body: Json) -> bool:
         rows.append_outbox("late", call.caller, call.run, rules.late_event(call, status, body))
         return False
     rows.put_call(changed(call, status=status, reply=body, replied_at=rows.now))
-    caller = rows.tasks[call.caller]
+    caller = rows.task(call.caller)
     if caller.state is WAITING and rules.wakes(caller.wake, rows.open_count(caller.id)):
         _wake(rows, caller)
     return True
@@ -253,14 +253,13 @@ def promote(rows: Rows, task: Task) -> None:
     """Gives the lane of a task that may have let go of it to the first in the queue. # I2, I7"""
     if task.lane is None:
         return
-    lane = rows.lanes.get((task.tenant, task.lane))
-    if lane is None or lane.holder is not None:
+    if rows.holder(task.tenant, task.lane) is not None:
         return
-    first = lane.queue.first()
-    assert first is not None
-    following = rows.tasks[first[1]]
+    following = rows.first_queued(task.tenant, task.lane)
+    if following is None:
+        return
     run_at = max(following.run_at, rows.now)
-    reason = rules.reason_ready(run_at, following.id in rows.untaken, rows.now)
+    reason = rules.reason_ready(run_at, rows.untaken_count(following.id) > 0, rows.now)
     rows.put_task(changed(following, state=READY, run_at=run_at, reason=reason))
 
 
@@ -270,18 +269,16 @@ def _wake(rows: Rows, task: Task) -> None:
         rows.put_task(changed(task, state=READY, run_at=rows.now, reason=reason))
         return
     # It let go of its lane while it waited, so it must queue for it like everybody else.
-    lane = rows.lanes.get((task.tenant, task.lane))
-    reason = rules.reason_queued(None if lane is None else lane.holder, rows.now)
+    reason = rules.reason_queued(rows.holder(task.tenant, task.lane), rows.now)
     rows.put_task(changed(task, state=QUEUED, run_at=rows.now, reason=reason))
     promote(rows, task)
 
 
 def _place(rows: Rows, task: Task) -> Task:
     """Puts a new task where it belongs: in front of its lane, or behind who holds it. # I2, I7"""
-    lane = None if task.lane is None else rows.lanes.get((task.tenant, task.lane))
-    if lane is None:
+    if task.lane is None or not rows.is_wanted(task.tenant, task.lane):
         return rows.put_task(task)
-    reason = rules.reason_queued(lane.holder, rows.now)
+    reason = rules.reason_queued(rows.holder(task.tenant, task.lane), rows.now)
     return rows.put_task(changed(task, state=QUEUED, reason=reason))
 
 

@@ -8,17 +8,11 @@ from datetime import datetime, timedelta
 from afl.base.ids import IdSource
 from afl.kernel import rules
 from afl.kernel.errors import Fenced
-from afl.kernel.memory.claims import (
-    claim_eagerly,
-    claim_out,
-    claim_ready,
-    may_claim,
-    taken_by_token,
-)
-from afl.kernel.memory.copies import changed, task_out
-from afl.kernel.memory.rows import Rows
-from afl.kernel.memory.states import CLOSED
-from afl.kernel.memory.transitions import Progress, finish, open_call, suspend
+from afl.kernel.machine.claims import claim_eagerly, claim_out, may_claim, taken_by_token
+from afl.kernel.machine.copies import changed, task_out
+from afl.kernel.machine.rows import Rows
+from afl.kernel.machine.states import CLOSED
+from afl.kernel.machine.transitions import Progress, finish, open_call, suspend
 from afl.kernel.model import (
     CallId,
     CallSpec,
@@ -53,8 +47,7 @@ def apply(rows: Rows, ids: IdSource, commit: Commit) -> Step:
     check_commit(commit)
     task = _task_of(rows, commit)
     if rules.is_repeat(task, commit.fence, commit.number):
-        known = rows.calls_of.get(task.id, {})
-        return Step(task.id, True, {c.key: known[c.key] for c in commit.calls if c.key in known})
+        return Step(task.id, True, _known(rows, task, commit))
     rules.refuse_gap(task, commit.fence, commit.number)
     progress: Progress = {
         "committed_fence": commit.fence,
@@ -65,8 +58,9 @@ def apply(rows: Rows, ids: IdSource, commit: Commit) -> Step:
     _append_cards(rows, task, commit.cards)
     _take_answers(rows, task, commit.applied)
     step = Step(task.id, False)
+    known = _known(rows, task, commit)
     for call in commit.calls:
-        _call(rows, ids, task, call, step)
+        _call(rows, ids, task, call, known, step)
     if isinstance(commit.then, Close):
         finish(rows, task, commit.then, progress)
     elif isinstance(commit.then, Suspend):
@@ -87,32 +81,29 @@ def hand_out(rows: Rows, steps: list[Step], eager: ClaimRequest | None) -> list[
 
 def hand_on(
     rows: Rows, steps: list[Step], request: ClaimRequest
-) -> tuple[list[Committed], list[Claim]]:
-    """The answers, and the claims that the worker goes on with: callees, then what is ready.
+) -> tuple[list[Committed], list[Claim], int]:
+    """The answers, the callees that the worker goes on with, and how many more tasks it may claim.
 
-    If the answer to the same request was lost, they are what it brought then.
+    If the answer to the same request was lost, they are what it brought then, and there is no more.
     """
     if again := _claim_again(rows, steps, taken_by_token(rows, request)):
-        return _answers(rows, steps), again
+        return _answers(rows, steps), again, 0
     if not may_claim(rows, request):
-        return _answers(rows, steps), []
+        return _answers(rows, steps), [], 0
     claims = _claim_callees(rows, steps, request)
-    answers = _answers(rows, steps)
-    if len(claims) < request.n:
-        claims += claim_ready(rows, request, request.n - len(claims))
-    return answers, claims
+    return _answers(rows, steps), claims, request.n - len(claims)
 
 
 def extend(rows: Rows, fence: Fence, by: timedelta) -> datetime | None:
     """Moves the deadlines of a held task and of its call; answers the first. # I11"""
-    held = rows.by_fence.get(fence)
-    if held is None:
+    task = rows.held_by_fence(fence)
+    if task is None:
         raise _fenced(fence)
-    task, until = rows.tasks[held], rows.now + by
+    until = rows.now + by
     deadlines = []
     if task.parent_call is not None:
-        call = rows.calls[task.parent_call]
-        until = min(until, rows.tasks[call.caller].deadline or until)
+        call = rows.call(task.parent_call)
+        until = min(until, rows.task(call.caller).deadline or until)
         if call.deadline < until:
             call = rows.put_call(changed(call, deadline=until))
         deadlines.append(call.deadline)
@@ -125,14 +116,12 @@ def extend(rows: Rows, fence: Fence, by: timedelta) -> datetime | None:
 
 def _task_of(rows: Rows, commit: Commit) -> Task:
     """The task whose fence this is, or was when it was last committed. # I1"""
-    held = rows.by_fence.get(commit.fence)
+    held = rows.held_by_fence(commit.fence)
     if held is not None:
-        return rows.tasks[held]
-    committed = rows.by_committed_fence.get(commit.fence)
-    if committed is not None:
-        task = rows.tasks[committed]
-        if rules.is_repeat(task, commit.fence, commit.number):
-            return task
+        return held
+    committed = rows.committed_by_fence(commit.fence)
+    if committed is not None and rules.is_repeat(committed, commit.fence, commit.number):
+        return committed
     raise _fenced(commit.fence)
 
 
@@ -153,16 +142,27 @@ def _append_cards(rows: Rows, task: Task, specs: tuple[CardSpec, ...]) -> None:
 
 def _take_answers(rows: Rows, task: Task, applied: tuple[CallId, ...]) -> None:
     for call_id in applied:
-        call = rows.calls.get(call_id)
+        call = rows.find_call(call_id)
         rules.refuse_applied(call, task)
         if call is not None and not call.applied:
             rows.put_call(changed(call, applied=True))
 
 
-def _call(rows: Rows, ids: IdSource, task: Task, spec: CallSpec, step: Step) -> None:
-    known = rows.calls_of.get(task.id, {}).get(spec.key)
-    if known is not None:  # I5
-        step.calls[spec.key] = known
+def _known(rows: Rows, task: Task, commit: Commit) -> dict[str, CallId]:
+    """Those of a commit's calls that were made before."""
+    return rows.calls_under(task.id, [call.key for call in commit.calls]) if commit.calls else {}
+
+
+def _call(
+    rows: Rows,
+    ids: IdSource,
+    task: Task,
+    spec: CallSpec,
+    known: dict[str, CallId],
+    step: Step,
+) -> None:
+    if spec.key in known:  # I5
+        step.calls[spec.key] = known[spec.key]
         return
     call = open_call(rows, ids, task, spec)
     assert call.callee is not None
@@ -172,7 +172,7 @@ def _call(rows: Rows, ids: IdSource, task: Task, spec: CallSpec, step: Step) -> 
 
 def _answers(rows: Rows, steps: list[Step]) -> list[Committed]:
     return [
-        Committed(task_out(rows.tasks[step.task]), step.calls, tuple(step.eager)) for step in steps
+        Committed(task_out(rows.task(step.task)), step.calls, tuple(step.eager)) for step in steps
     ]
 
 
@@ -191,7 +191,7 @@ def _claim_callees(rows: Rows, steps: list[Step], eager: ClaimRequest) -> list[C
     maker = {
         callee: step
         for step in steps
-        if rows.tasks[step.task].state is not CLOSED
+        if rows.task(step.task).state is not CLOSED
         for callee in step.new_callees
     }
     claims = claim_eagerly(rows, eager, maker) if maker else []
