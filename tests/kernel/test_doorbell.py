@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator
@@ -11,12 +12,22 @@ import psycopg
 import pytest
 
 from afl.kernel.doorbell import Doorbell, LocalDoorbell
+from afl.kernel.mongo.doorbell import MongoDoorbell
 from afl.kernel.nats_doorbell import NatsDoorbell
 from afl.kernel.postgres.doorbell import PostgresDoorbell
+from tests.kernel.mongo import databases as mongo
 from tests.kernel.postgres.databases import server_is_there, url_of
 
 LONG = 20.0
 NATS = ("127.0.0.1", 4222)
+RINGS = mongo.url_of(f"afl_test_rings_{os.getpid()}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_rings_left() -> Iterator[None]:
+    yield
+    if mongo.server_is_there():
+        mongo.drop(RINGS)
 
 
 def _nats_is_there() -> bool:
@@ -50,7 +61,17 @@ def _nats() -> tuple[Doorbell, Doorbell]:
     return bells
 
 
-@pytest.fixture(params=[_local, _postgres, _nats], ids=["local", "postgres", "nats"])
+def _mongo() -> tuple[Doorbell, Doorbell]:
+    if not mongo.server_is_there():
+        pytest.skip("there is no MongoDB to test with")
+    bells = MongoDoorbell(RINGS), MongoDoorbell(RINGS)
+    assert all(bell.wait_until_listening(LONG) for bell in bells)
+    return bells
+
+
+@pytest.fixture(
+    params=[_local, _postgres, _nats, _mongo], ids=["local", "postgres", "nats", "mongo"]
+)
 def bells(request: pytest.FixtureRequest) -> Iterator[tuple[Doorbell, Doorbell]]:
     """Two ends of one doorbell, as two processes would have them."""
     make: Callable[[], tuple[Doorbell, Doorbell]] = request.param
@@ -131,8 +152,9 @@ def test_a_lost_connection_is_replaced_and_rings_once(name: str) -> None:
     [
         lambda: PostgresDoorbell("postgresql://127.0.0.1:1/nothing"),
         lambda: NatsDoorbell("nats://127.0.0.1:1"),
+        lambda: MongoDoorbell("mongodb://127.0.0.1:1/nothing"),
     ],
-    ids=["postgres", "nats"],
+    ids=["postgres", "nats", "mongo"],
 )
 def test_without_a_server_it_is_silent(make: Callable[[], Doorbell]) -> None:
     bell = make()

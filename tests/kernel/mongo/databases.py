@@ -51,9 +51,13 @@ def empty_database() -> Iterator[str]:
     try:
         yield url_of(name)
     finally:
-        client: MongoClient[dict[str, object]] = MongoClient(_SERVER)
-        client.drop_database(name)
-        client.close()
+        drop(url_of(name))
+
+
+def drop(url: str) -> None:
+    client: MongoClient[dict[str, object]] = MongoClient(_SERVER)
+    client.drop_database(urlsplit(url).path.strip("/"))
+    client.close()
 
 
 @contextmanager

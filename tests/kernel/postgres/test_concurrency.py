@@ -1,167 +1,36 @@
-"""Many workers on real connections, some of which die or come back too late: every task is closed
-exactly once, every effect that shares a transaction with its task happens exactly once."""
+"""A crew on PostgreSQL: every task is closed exactly once, and so is every effect."""
 
 from __future__ import annotations
 
-import random
-import threading
-from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
-from datetime import timedelta
 
 import psycopg
 import pytest
 
-from afl.kernel.errors import Fenced, NotFound
-from afl.kernel.model import (
-    CallSpec,
-    CardSpec,
-    Claim,
-    ClaimRequest,
-    Close,
-    Commit,
-    Outcome,
-    State,
-    Suspend,
-    TaskSpec,
-    Wake,
-    WorkerId,
-    WorkerSpec,
-)
-from afl.kernel.port import Transaction, Writes
+from afl.kernel.model import TaskId
+from afl.kernel.port import Transaction
 from afl.kernel.postgres.database import PostgresTransaction
 from afl.kernel.postgres.store import PostgresStore
-from afl.testing.conformance.invariants import check
+from tests.kernel.crew import THREADS, Crew, work_off
 
 FLOWS = 500
-CALLS = 3
-THREADS = 8
-LEASE = timedelta(seconds=2)
-CALL = timedelta(minutes=10)
-NAMES = ("flow", "tool")
 
 
-@dataclass(slots=True)
-class Crew:
-    """Workers in threads, and what happened to them."""
-
-    store: PostgresStore
-    url: str
-    stop: threading.Event = field(default_factory=threading.Event)
-    seen: Counter[str] = field(default_factory=Counter)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def note(self, what: str) -> None:
-        with self.lock:
-            self.seen[what] += 1
-
-    def work(self, number: int) -> None:
-        chance = random.Random(number)
-        life = 0
-        while not self.stop.is_set():
-            life += 1
-            worker = WorkerId(f"w{number}.{life}")
-            self.store.register(WorkerSpec(worker, "crew", handlers=NAMES, lease=LEASE))
-            self._live(worker, chance)
-
-    def _live(self, worker: WorkerId, chance: random.Random) -> None:
-        """Until the worker dies with all that it holds, or learns that it has lost something."""
-        while not self.stop.is_set():
-            try:
-                self.store.renew(worker)
-                names = NAMES if chance.random() < 0.5 else ("tool",)
-                held = self.store.claim(ClaimRequest(worker, names, n=chance.randint(1, 6)))
-            except NotFound:
-                return  # expired between the two
-            if not held:
-                self._look_around()
-                continue
-            if chance.random() < 0.01:
-                self.note("died")
-                return
-            if chance.random() < 0.01:
-                self.store.stop(held[0].task.id, force=True)
-            try:
-                while held:
-                    held = self._take_steps(worker, held, chance)
-            except Fenced:
-                self.note("fenced")
-                return
-
-    def _look_around(self) -> None:
-        """Nothing to do: because of something that time has made wrong, or because all is done."""
-        if not self.store.sweep().total and not _unfinished(self.url):
-            self.stop.set()
-
-    def _take_steps(
-        self, worker: WorkerId, held: Sequence[Claim], chance: random.Random
-    ) -> list[Claim]:
-        """One commit for all; answers what it brought. At times again, as after a lost answer."""
-        commits = [_step(claim, chance) for claim in held]
-        eager = ClaimRequest(worker, NAMES, n=3, token=f"{worker}/{held[0].fence}")
-        effects = _effects(held, commits)
-        done = self.store.commit(commits, writes=effects, eager=eager)
-        if chance.random() < 0.05:
-            self.note("repeated")
-            again = self.store.commit(commits, writes=effects, eager=eager)
-            assert [each.calls for each in again] == [each.calls for each in done]
-        return [claim for each in done for claim in each.eager]
-
-
-def _step(claim: Claim, chance: random.Random) -> Commit:
-    task = claim.task
-    if task.name == "tool":
-        return Commit(claim.fence, Close(Outcome.SUCCESS, result=task.input))
-    applied = tuple(call.id for call in claim.replies)
-    total = task.seq + len(applied)  # each answer leaves a card, so cards count answers
-    cards = tuple(_card(call.key) for call in claim.replies)
-    if total == CALLS:
-        return Commit(claim.fence, Close(Outcome.SUCCESS), applied=applied, cards=cards)
-    calls = () if task.seq or applied else tuple(_call(n, chance) for n in range(CALLS))
-    return Commit(claim.fence, Suspend(), applied=applied, cards=cards, calls=calls)
-
-
-def _card(key: str) -> CardSpec:
-    return CardSpec("answer", key)
-
-
-def _call(number: int, chance: random.Random) -> CallSpec:
-    lane = f"lane{chance.randrange(4)}" if chance.random() < 0.3 else None
-    return CallSpec(f"k{number}", TaskSpec("tool", "tool", lane=lane, input=number), CALL)
-
-
-def _effects(held: Sequence[Claim], commits: Sequence[Commit]) -> Writes:
-    """Counts, in the transaction itself, which tasks were closed."""
-    closing = [
-        claim.task.id
-        for claim, commit in zip(held, commits, strict=True)
-        if isinstance(commit.then, Close)
-    ]
-
-    def write(transaction: Transaction) -> None:
-        assert isinstance(transaction, PostgresTransaction)
-        transaction.cursor.executemany(
-            "insert into public.mark values (%s)", [[task] for task in closing]
-        )
-
-    return write
+def _mark(transaction: Transaction, tasks: Sequence[TaskId]) -> None:
+    assert isinstance(transaction, PostgresTransaction)
+    transaction.cursor.executemany("insert into public.mark values (%s)", [[t] for t in tasks])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_task_is_closed_exactly_once(url: str) -> None:
+    def is_unfinished() -> bool:
+        with psycopg.connect(url) as connection:
+            row = connection.execute("select exists (select from afl.task where state <> 'closed')")
+            return bool(row.fetchall()[0][0])
+
     with PostgresStore.connect(url, max_size=THREADS) as store:
-        spec = TaskSpec("flow", "flow", wake=Wake.ANY, max_crashes=1000)
-        for _ in range(10):
-            store.enqueue([spec] * (FLOWS // 10))
-        crew = Crew(store, url)
-        with ThreadPoolExecutor(THREADS) as pool:
-            workers = [pool.submit(crew.work, number) for number in range(THREADS)]
-            for worker in as_completed(workers):
-                crew.stop.set()  # all is done, or one has failed and the others need not go on
-                worker.result()
+        work_off(Crew(store, _mark, is_unfinished), FLOWS)
         with psycopg.connect(url) as connection:
             doubles = connection.execute(
                 "select name, count(*) from public.mark group by name having count(*) > 1"
@@ -171,26 +40,3 @@ def test_every_task_is_closed_exactly_once(url: str) -> None:
                 "(select from public.mark where name = id::text)"
             ).fetchall()
         assert (doubles, missed) == ([], [])
-        assert _all_closed(store) >= FLOWS * (1 + CALLS) * 0.9  # stopped flows call nobody
-        assert check(store) == []
-    assert crew.seen["died"] > 0, "this run has shown nothing about crashes"
-    assert crew.seen["fenced"] > 0
-    assert crew.seen["repeated"] > 0
-
-
-def _unfinished(url: str) -> bool:
-    with psycopg.connect(url) as connection:
-        row = connection.execute("select exists (select from afl.task where state <> 'closed')")
-        return bool(row.fetchall()[0][0])
-
-
-def _all_closed(store: PostgresStore) -> int:
-    """How many tasks there are, every one of them closed with one event."""
-    tasks, last = 0, None
-    while page := store.find_tasks(after=last, limit=1000):
-        assert {task.state for task in page} == {State.CLOSED}
-        tasks, last = tasks + len(page), page[-1].id
-    events = Counter(e.task for e in store.read_outbox(limit=100_000) if e.topic == "closed")
-    assert set(events.values()) == {1}
-    assert len(events) == tasks
-    return tasks
