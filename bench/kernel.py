@@ -1,9 +1,11 @@
-"""How much of PostgreSQL's own speed reaches a worker: `python -m bench.kernel`.
+"""How much of a database's own speed reaches a worker: `python -m bench.kernel`.
 
 Three sides in one run, on one machine, in turns: the bare cycle of insert, claim and complete by
 pgbench, the same cycle through the kernel's port, and the same cycle through queues that others
 have built. Only their ratios mean anything elsewhere. The databases are made for the run and
 dropped afterwards; every transaction waits for the disk, except in Redis, which Celery runs on.
+
+With `--store mongo` the database is a MongoDB, and the bare cycle is pymongo's; there are no peers.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.kernel_bare import Bare
+from bench.kernel_bare_mongo import BareMongo
+from bench.kernel_clients import Clients
 from bench.kernel_ours import Ours
 from bench.kernel_peers import PEERS, Peer, PeerFailed, default_folder, peer
-from bench.server import database, parser
+from bench.server import MONGODB, database, mongo_database, parser
 
 #: The figures by which the kernel is judged.
 _MOST_CLIENTS = 16
@@ -75,8 +79,9 @@ class Rivals:
 def measure(url: str, plan: Plan, rivals: Rivals) -> list[Cell]:
     """All sides in turns, round by round; the side that begins alternates."""
     cells = [Cell(clients, batch) for batch in plan.batches for clients in plan.clients]
-    bare = Bare.create(url)
-    with Ours(url) as ours:
+    with Clients() as processes:
+        bare = BareMongo(url, processes) if url.startswith("mongodb") else Bare.create(url)
+        ours = Ours(url, processes)
         for number in range(plan.rounds):
             for cell in cells:
                 what = cell.clients, cell.batch, plan.warm_up, plan.seconds
@@ -202,6 +207,10 @@ def main() -> None:
     options.add_argument(
         "--peer-folder", type=Path, default=default_folder(), help="where they are installed"
     )
+    options.add_argument("--store", choices=("postgres", "mongo"), default="postgres")
+    options.add_argument(
+        "--mongodb", default=MONGODB, help=f"the server of --store mongo ({MONGODB})"
+    )
     options.add_argument("--redis", default="redis://127.0.0.1:6379/0", help="what Celery runs on")
     chosen = options.parse_args()
     if chosen.quick:
@@ -210,9 +219,12 @@ def main() -> None:
         plan = Plan((1, 4, _MOST_CLIENTS), (1, 10, _LARGEST_BATCH), 3, 1, chosen.seconds)
     with ExitStack() as stack:
         rivals = None
-        if chosen.peers or (chosen.peers is None and not chosen.quick):
-            rivals = invite(stack, chosen.peer_folder, chosen.server, chosen.redis)
-        url = stack.enter_context(database(chosen.server))
+        if chosen.store == "mongo":
+            url = stack.enter_context(mongo_database(chosen.mongodb))
+        else:
+            if chosen.peers or (chosen.peers is None and not chosen.quick):
+                rivals = invite(stack, chosen.peer_folder, chosen.server, chosen.redis)
+            url = stack.enter_context(database(chosen.server))
         print(report(measure(url, plan, rivals or Rivals()), plan, rivals))
 
 

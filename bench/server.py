@@ -1,4 +1,4 @@
-"""What the measurements of the kernel share: databases of their own on a PostgreSQL server."""
+"""What the measurements of the kernel share: databases of their own on a server."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import argparse
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+from pymongo import MongoClient
 
+MONGODB = "mongodb://127.0.0.1:27017/?replicaSet=rs0"
 SERVER = "host=127.0.0.1 dbname=postgres"
 
 
@@ -26,6 +29,18 @@ def database(server: str) -> Iterator[str]:
             # the connection above may have been lost in the time
             with psycopg.connect(server, autocommit=True) as last:
                 last.execute(f"drop database {name} with (force)".encode())
+
+
+@contextmanager
+def mongo_database(server: str) -> Iterator[str]:
+    """The URL of a database of a MongoDB, which is dropped afterwards."""
+    name = f"afl_bench_{secrets.token_hex(6)}"
+    try:
+        yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+    finally:
+        client: MongoClient[dict[str, object]] = MongoClient(server)
+        client.drop_database(name)
+        client.close()
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

@@ -1,20 +1,20 @@
 """Which tasks a worker gets, and how it takes them.
 
 A task is taken by an update of its one document that fits only as long as the task is ready: who
-is second takes the next, and nobody waits for anybody. A fence is asked for after the tasks were
-seen; a task that had a greater one since is left alone, so that fences only ever grow. # I9
+is second takes the next, and nobody waits for anybody. A fence is greater than all that were given
+before its claim began, and a task that had a greater one since is left alone. # I9
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pymongo import UpdateMany
 
 from afl.kernel import rules
 from afl.kernel.errors import NotFound
-from afl.kernel.model import Call, Claim, ClaimRequest, Task, TaskId, WorkerId
+from afl.kernel.model import Call, Claim, ClaimRequest, Fence, TaskId, WorkerId
 from afl.kernel.mongo.core import Core
 from afl.kernel.mongo.rows import worker_out
 from afl.kernel.mongo.transaction import Document
@@ -38,39 +38,37 @@ class MongoClaims(Core):
 
     def take(self, worker: WorkerId, task: TaskId) -> Claim | None:
         self._check_live(worker)
-        now = to_micros(self._database.now())
-        ready = {"_id": task, "state": "ready", "run_at": {"$lte": now}}
+        ready = {"_id": task, **_due(to_micros(self._database.now()))}
         if self._database.find_one("task", ready, {"_id": 1}) is None:
             return None
-        claims = self._claims_of(self._take_one(task, now, worker, None))
+        claims = self._claims_of(self._take_first(ready, worker, None))
         return claims[0] if claims else None
 
     def _claim_ready(self, request: ClaimRequest, n: int) -> list[Claim]:
         """Takes up to so many of the ready tasks that fit, the first in order first."""
-        taken: list[Task] = []
-        for _ in range(_LOOKS):
-            if len(taken) >= n:
-                break
-            now = to_micros(self._database.now())
-            found = self._ready(request, n - len(taken), now)
+        taken: list[Document] = []
+        crowd = 0
+        while len(taken) < n and crowd < _LOOKS:
+            due = _due(to_micros(self._database.now()))
+            wanted = n - len(taken)
+            # those that stand first are being taken by others: look further back
+            found = self._ready(request, due, wanted * (1 + crowd))
             if not found:
                 break
-            taken += self._take_all(found, now, request)
+            chosen = self._random.sample(found, min(wanted, len(found))) if crowd else found
+            got = self._take_all(chosen, due, request)
+            taken += got
+            crowd += len(got) < len(chosen)
         return self._claims_of(taken)
 
-    def _ready(self, request: ClaimRequest, n: int, now: int) -> list[TaskId]:
+    def _ready(self, request: ClaimRequest, due: Document, n: int) -> list[TaskId]:
         """The first of the tasks that fit, in order."""
         found = [
             row
-            for lists, names in _places(request)
+            for fitting in _fitting(request)
             for row in self._database.find(
                 "task",
-                {
-                    "state": "ready",
-                    "list": {"$in": lists},
-                    "served_as": {"$in": names},
-                    "run_at": {"$lte": now},
-                },
+                {**due, **fitting},
                 fields={"order": 1, "run_at": 1},
                 sort=_IN_ORDER,
                 limit=n,
@@ -79,38 +77,49 @@ class MongoClaims(Core):
         found.sort(key=lambda row: (row["order"], row["run_at"], row["_id"]))
         return list(dict.fromkeys(TaskId(row["_id"]) for row in found))[:n]
 
-    def _take_all(self, tasks: list[TaskId], now: int, request: ClaimRequest) -> list[Task]:
+    def _take_all(
+        self, tasks: list[TaskId], due: Document, request: ClaimRequest
+    ) -> list[Document]:
         if len(tasks) == 1:
-            return self._take_one(tasks[0], now, request.worker, request.token)
+            places = _fitting(request)
+            # whoever loses a race for the first gets the next
+            where = {**due, **places[0]} if len(places) == 1 else {**due, "_id": tasks[0]}
+            return self._take_first(where, request.worker, request.token)
         first = self._take_fences(len(tasks))
-        ready = {**_still_ready(now, first), "_id": {"$in": tasks}}
+        ready = {**due, "last_fence": {"$lt": first}, "_id": {"$in": tasks}}
         place = {"$indexOfArray": [{"$literal": tasks}, "$_id"]}
         change = _taken({"$add": [first, place]}, request.worker, request.token)
         self._database.write("task", [UpdateMany(ready, [{"$set": change}])])
-        mine = {"fence": {"$gte": first, "$lt": first + len(tasks)}, "worker": request.worker}
-        return self._tasks(mine, [("fence", 1)])
+        mine = {
+            "state": "running",
+            "fence": {"$gte": first, "$lt": first + len(tasks)},
+            "worker": request.worker,
+        }
+        return self._database.find("task", mine, sort=[("fence", 1)])
 
-    def _take_one(self, task: TaskId, now: int, worker: WorkerId, token: str | None) -> list[Task]:
+    def _take_first(self, where: Document, worker: WorkerId, token: str | None) -> list[Document]:
+        """Takes the first task that fits; a list of one, or of none."""
         fence = self._take_fences(1)
         row = self._database.change_one(
             "task",
-            {**_still_ready(now, fence), "_id": task},
+            {**where, "last_fence": {"$lt": fence}},
             [{"$set": _taken(fence, worker, token)}],
+            sort=_IN_ORDER,
         )
-        return [] if row is None else [self._documents.task_out(row)]
+        return [] if row is None else [row]
 
-    def _claims_of(self, tasks: Sequence[Task]) -> list[Claim]:
-        """The tasks, with the answers that each has not taken in."""
-        if not tasks:
-            return []
-        replies = self._replies([task.id for task in tasks])
-        claims = []
-        for task in tasks:
-            assert task.fence is not None
-            claims.append(Claim(task, task.fence, tuple(replies.get(task.id, ()))))
-        return claims
+    def _claims_of(self, rows: Sequence[Document]) -> list[Claim]:
+        """Taken tasks, with the answers that each has not taken in."""
+        replies = self._replies([TaskId(row["_id"]) for row in rows if row["untaken"]])
+        tasks = map(self._documents.task_out, rows)
+        return [
+            Claim(task, Fence(row["fence"]), tuple(replies.get(task.id, ())))
+            for task, row in zip(tasks, rows, strict=True)
+        ]
 
     def _replies(self, tasks: list[TaskId]) -> dict[TaskId, list[Call]]:
+        if not tasks:
+            return {}
         rows = self._database.find(
             "call",
             {"caller": {"$in": tasks}, "untaken": True},
@@ -122,12 +131,13 @@ class MongoClaims(Core):
             replies.setdefault(call.caller, []).append(call)
         return replies
 
-    def _taken_by_token(self, request: ClaimRequest) -> list[Task]:
+    def _taken_by_token(self, request: ClaimRequest) -> list[Document]:
         """What an earlier request with the same token took and the worker still holds, in the order
         of the fences."""
         if request.token is None:
             return []
-        return self._tasks({"worker": request.worker, "claim_token": request.token}, [("fence", 1)])
+        mine = {"state": "running", "worker": request.worker, "claim_token": request.token}
+        return self._database.find("task", mine, sort=[("fence", 1)])
 
     def _check_live(self, worker: WorkerId) -> None:
         row = self._database.find_one("worker", {"_id": worker})
@@ -135,9 +145,8 @@ class MongoClaims(Core):
             raise NotFound(f"there is no live worker {worker}; register it before it claims")
 
 
-def _still_ready(now: int, fence: int) -> Document:
-    """What must be true of a task when it is taken: ready and due, and no fence that is greater."""
-    return {"state": "ready", "run_at": {"$lte": now}, "last_fence": {"$lt": fence}}
+def _due(now: int) -> Document:
+    return {"state": "ready", "run_at": {"$lte": now}}
 
 
 def _taken(fence: Any, worker: WorkerId, token: str | None) -> Document:  # noqa: ANN401 - or a sum
@@ -152,13 +161,17 @@ def _taken(fence: Any, worker: WorkerId, token: str | None) -> Document:  # noqa
     }
 
 
-def _places(request: ClaimRequest) -> Iterator[tuple[list[str], list[str]]]:
-    """The lists and names of a request, in parts that an index can serve in order."""
+def _fitting(request: ClaimRequest) -> list[Document]:
+    """What is true of tasks that fit, in parts that an index can serve in order."""
     lists, names = list(request.lists), list(request.names)
     if not lists or not names:
-        return
+        return []
+    parts = []
     for at in range(0, len(lists), _PLACES):
         some = lists[at : at + _PLACES]
         step = max(1, _PLACES // len(some))
-        for begin in range(0, len(names), step):
-            yield some, names[begin : begin + step]
+        parts += [
+            {"list": {"$in": some}, "served_as": {"$in": names[begin : begin + step]}}
+            for begin in range(0, len(names), step)
+        ]
+    return parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -25,6 +26,7 @@ class Core:
         self._values = Values(database)
         self._documents = RowDocuments(self._values)
         self._ids = ids
+        self._random = random.Random()
 
     def _work(self, work: Callable[[WorkingSet], T], *, fences: int = 1) -> T:
         """Does work on rows in one transaction. `fences` is how many it may need."""

@@ -164,7 +164,7 @@ class MongoDeadLetters(Core):
                 raise no_task(task)
             if not dead.dead:
                 raise BadRequest(f"task {task} was not given up, so there is nothing to redrive")
-            known = rows.redriven(task)
+            known = rows.redriven(dead)
             if known is not None:
                 return known
             return make_root(rows, rows, rules.redrive_spec(dead), redrives=task)

@@ -133,7 +133,7 @@ class WorkingSet:
 
     def load_fences(self, fences: Iterable[Fence]) -> None:
         """Reads what many fences hold, and the callers and calls that this will answer."""
-        found = self._read_tasks({"fence": {"$in": list(fences)}})
+        found = self._read_tasks({"state": "running", "fence": {"$in": list(fences)}})
         calls = [task.parent_call for task in found if task.parent_call is not None]
         callers = [self._held(task.id).caller for task in found]
         self.load_tasks(caller for caller in callers if caller is not None)
@@ -143,18 +143,18 @@ class WorkingSet:
         for held in self._tasks.values():
             if held is not None and held.task.fence == fence:
                 return held.task
-        return _first(self._read_tasks({"fence": fence}))
+        return _first(self._read_tasks({"state": "running", "fence": fence}))
 
     def committed_by_fence(self, fence: Fence) -> Task | None:
         return _first(self._read_tasks({"committed_fence": fence}))
 
     def taken(self, worker: WorkerId, token: str) -> list[Task]:
         self._send_tasks()
-        return self._read_tasks({"worker": worker, "claim_token": token})
+        return self._read_tasks({"state": "running", "worker": worker, "claim_token": token})
 
-    def redriven(self, task: TaskId) -> Task | None:
-        """The task that repeats this dead one."""
-        return _first(self._read_tasks({"redrives": task}))
+    def redriven(self, dead: Task) -> Task | None:
+        """The task that repeats this dead one, in the same run."""
+        return _first(self._read_tasks({"run": dead.run, "redrives": dead.id}))
 
     def caller_of(self, task: Task) -> Task | None:
         caller = self._held(task.id).caller
