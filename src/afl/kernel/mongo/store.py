@@ -37,7 +37,11 @@ class MongoStore(
     def connect(cls, url: str, *, max_size: int = 16) -> Self:
         """A store on the database at this URL. Raises `NotReplicated` for a single server."""
         database = Database(url, max_size=max_size)
-        database.check()
+        try:
+            database.check()
+        except BaseException:
+            database.close()
+            raise
         return cls(database)
 
     @property
