@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test fmt docs ui ui-check conformance sim sim-flow chaos-kernel chaos-flow chaos-turns chaos-logs crash-turns fuzz-lang bench-lang bench-kernel bench-bloat \
-	bench-doorbell bench-idle bench-steps bench-flow bench-latency bench-mail bench-sse bench-turn bench-ui bench-api first-minute chaos-link lock clean
+	bench-doorbell bench-idle bench-steps bench-flow bench-latency bench-mail bench-sse bench-turn bench-ui bench-api screenshots first-minute chaos-link lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,8 +66,9 @@ sim-flow: $(INSTALLED) ## Simulate flows under faults; N=100000 plays more sched
 chaos-kernel: $(INSTALLED) ## Kill, stop and restart what the kernel runs on, and judge the outcome
 	$(BIN)/python -m tests.chaos.kernel
 
-chaos-flow: $(INSTALLED) ## Kill workers under a thousand flows, and judge the outcome
-	$(BIN)/python -m tests.chaos.flow
+STORE ?= postgres
+chaos-flow: $(INSTALLED) ## Kill workers under a thousand flows, and judge the outcome; STORE=mongo loses primaries too
+	$(BIN)/python -m tests.chaos.flow --store $(STORE)
 
 chaos-link: $(INSTALLED) ## Cut the link to a worker's host, and judge when it stopped to act (needs root)
 	$(BIN)/python -m tests.chaos.link
@@ -88,8 +89,8 @@ fuzz-lang: $(INSTALLED) ## Throw generated and broken programs at the compiler
 bench-lang: $(INSTALLED) ## Measure the compiler
 	$(BIN)/python -m bench.lang
 
-bench-kernel: $(INSTALLED) ## Compare the kernel with PostgreSQL itself and with other queues
-	$(BIN)/python -m bench.kernel
+bench-kernel: $(INSTALLED) ## Compare the kernel with its database itself and with other queues; STORE=mongo for MongoDB
+	$(BIN)/python -m bench.kernel --store $(STORE)
 
 bench-bloat: $(INSTALLED) ## Measure claims among millions of finished tasks and under an open snapshot
 	$(BIN)/python -m bench.bloat
@@ -123,6 +124,9 @@ first-minute: $(INSTALLED) ## Install the wheel as a new user does, and time the
 
 bench-ui: $(INSTALLED) ui ## Measure the page of large runs in a browser
 	$(BIN)/python -m bench.ui
+
+screenshots: $(INSTALLED) ui ## Take the pictures of the documentation anew (needs Chromium and PostgreSQL)
+	$(BIN)/python -m tests.ui.pictures
 
 bench-mail: $(INSTALLED) ## Compare mailboxes in Redis with the bare scripts and with Celery
 	$(BIN)/python -m bench.mail

@@ -15,9 +15,9 @@ files of one folder are checked together, as the compiler would see them. `no-ru
 the info string leaves a block out. Any other language is a mistake.
 
 A comment `<!-- database -->` gives the page an empty PostgreSQL database of its own, as
-AFL_DATABASE_URL, and `<!-- redis -->` an empty Redis of its own, as AFL_REDIS_URL. What a page
-leaves running in the background is killed at its end; it must print to a file, such as
-`afl worker > worker.log 2>&1 &`.
+AFL_DATABASE_URL, `<!-- mongodb -->` one of a MongoDB under the same name, and `<!-- redis -->` an
+empty Redis of its own, as AFL_REDIS_URL. What a page leaves running in the background is killed at
+its end; it must print to a file, such as `afl worker > worker.log 2>&1 &`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ from afl.lang.diagnostics.model import Diagnostic
 from tests.architecture.markdown import Block, blocks
 from tests.architecture.repository import ROOT
 from tests.architecture.shell import Ended, Shell, ShellEnded
+from tests.kernel.mongo import databases as mongo
 from tests.kernel.postgres.databases import empty_database, server_is_there
 from tests.messaging.redis_servers import server
 
 _TIMEOUT_SECONDS = 90
 _DATABASE = re.compile(r"^<!-- database -->$", re.MULTILINE)
+_MONGODB = re.compile(r"^<!-- mongodb -->$", re.MULTILINE)
 _REDIS = re.compile(r"^<!-- redis -->$", re.MULTILINE)
 _URLS = ("AFL_DATABASE_URL", "AFL_REDIS_URL")
 _DIAGRAMS = ("erDiagram", "flowchart", "sequenceDiagram", "stateDiagram-v2")
@@ -78,6 +80,11 @@ def needs_database(text: str) -> bool:
     return _DATABASE.search(text) is not None
 
 
+def needs_mongodb(text: str) -> bool:
+    """Whether a page asks for a database of a MongoDB."""
+    return _MONGODB.search(text) is not None
+
+
 def needs_redis(text: str) -> bool:
     """Whether a page asks for a Redis."""
     return _REDIS.search(text) is not None
@@ -87,6 +94,8 @@ def missing_server(text: str) -> str | None:
     """What a page asks for and this machine does not have."""
     if needs_database(text) and not server_is_there():
         return "there is no PostgreSQL"
+    if needs_mongodb(text) and not mongo.server_is_there():
+        return "there is no MongoDB"
     if needs_redis(text) and shutil.which("redis-server") is None:
         return "there is no redis-server to start"
     return None
@@ -117,6 +126,8 @@ def _opened(name: str, text: str, folder: Path) -> Iterator[Page]:
             parts = conninfo_to_dict(stack.enter_context(empty_database()))
             url = f"postgresql://{parts['host']}/{parts['dbname']}"
             environment["AFL_DATABASE_URL"] = url
+        if needs_mongodb(text):
+            environment["AFL_DATABASE_URL"] = stack.enter_context(mongo.empty_database())
         if needs_redis(text):
             place = Path(stack.enter_context(TemporaryDirectory()))
             environment["AFL_REDIS_URL"] = stack.enter_context(server(place)).url

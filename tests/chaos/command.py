@@ -57,9 +57,10 @@ def carry_out(
     defaults: Options,
     run: Callable[[Options, Path], Verdict],
     arguments: Sequence[str],
+    find: Callable[[Options], Path | None] | None = None,
 ) -> int:
     """Run the command `python -m tests.chaos.<name>`, with an option for each field of `defaults`;
-    answers its exit code."""
+    answers its exit code. `find` says where the database server is; PostgreSQL unless given."""
     parser = argparse.ArgumentParser(
         prog=f"python -m tests.chaos.{name}", description=(about or "").splitlines()[0]
     )
@@ -69,9 +70,9 @@ def carry_out(
     options = type(defaults)(**vars(parser.parse_args(arguments)))
     # that connections break is what this is about
     logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-    binaries = find_binaries()
+    binaries = find_binaries() if find is None else find(options)
     if binaries is None:
-        print("There is no PostgreSQL server on this machine: initdb and pg_ctl are needed.")
+        print("There is no such database server on this machine: initdb and pg_ctl, or mongod.")
         return 2
     # so that everything is cleaned up
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,14 +87,24 @@ class Audit:
     problems: list[str] = field(default_factory=list)
 
 
+#: A change of a task: its id, the fence before and after, the fence and the count of the last
+#: commit, and whether this was a commit, a crash, or a change after the end.
+Note = tuple[TaskId, int | None, int | None, int | None, int, bool, bool, bool]
+
+
 def read_audit(connection: Connection[Any]) -> Audit:
-    audit = Audit()
-    greatest: dict[TaskId, int] = {}
-    for row in connection.execute(
+    rows = connection.execute(
         "select task::text, held, fence, committed, commits, is_commit, is_crash, is_late"
         " from chaos.audit order by seq"
-    ):
-        task, held, fence, committed, commits, is_commit, is_crash, is_late = row
+    )
+    return audit_of(tuple(row) for row in rows)
+
+
+def audit_of(notes: Iterable[Note]) -> Audit:
+    """What the changes of tasks come to, in their order."""
+    audit = Audit()
+    greatest: dict[TaskId, int] = {}
+    for task, held, fence, committed, commits, is_commit, is_crash, is_late in notes:
         if fence is not None and fence != held:
             if fence <= greatest.get(task, 0):
                 audit.problems.append(f"I9: task {task} got fence {fence} after {greatest[task]}")
@@ -102,6 +112,7 @@ def read_audit(connection: Connection[Any]) -> Audit:
         if is_commit:
             if committed != held or held != greatest.get(task):
                 audit.unfenced.append(f"task {task}: {committed} committed while {held} was held")
+            assert committed is not None
             if (committed, commits - 1) in audit.accepted:
                 audit.problems.append(f"commit {commits - 1} under {committed} was taken twice")
             audit.accepted.add((committed, commits - 1))

@@ -1,6 +1,9 @@
-"""Kills workers while they run flows on PostgreSQL, and judges the outcome.
+"""Kills workers while they run flows, and judges the outcome.
 
-python -m tests.chaos.flow --flows 1000 --seconds 90 --workers 6 --seed 1
+python -m tests.chaos.flow --flows 1000 --seconds 90 --workers 6 --seed 1 --store postgres
+
+With `--store mongo` the flows run on a replica set of three, which loses its primary now and then:
+killed and started again, or asked to step down.
 """
 
 from __future__ import annotations
@@ -16,18 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import psycopg
-
+from afl.kernel.errors import StoreUnavailable
 from afl.lang.api import compile_sources
 from afl.runtime.operations import Operations
-from afl.runtime.postgres.migrate import migrate
-from afl.runtime.postgres_store import PostgresPersistence
 from tests.chaos.command import carry_out
-from tests.chaos.evidence import install_audit
 from tests.chaos.flow_fleet import FlowFleet, FlowInjector
 from tests.chaos.flow_judge import FULL_FLOWS, FlowCase, FlowVerdict, judge_flows
+from tests.chaos.flow_stores import FlowStore, OnMongo, OnPostgres
 from tests.chaos.flow_workload import PROGRAM, Flow
-from tests.chaos.server import PrivatePostgres
+from tests.chaos.mongo_server import find_mongod
+from tests.chaos.server import find_binaries
 from tests.chaos.sink import Sink
 
 _TICK_SECONDS = 0.05
@@ -37,9 +38,9 @@ _FAULT_SHARE = 0.8
 #: a slow machine may take longer, but when nothing more ends for so long, it is lost
 _STUCK_SECONDS = 25.0
 _NAME = "chaos"
-_ENDED = """
-select count(*) from afl.run where key is not null and state in ('completed', 'failed', 'canceled')
-"""
+#: how often a database loses its server, if it can
+_FAILOVER_SECONDS = 8.0
+_AGAIN_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Options:
     seconds: float = 90.0
     workers: int = 6
     seed: int = 1
+    store: str = "postgres"
 
 
 class Submitter:
@@ -84,8 +86,17 @@ class Submitter:
             self.errors.append(f"submitting ended: {error!r}")
 
     def _submit(self, flow: Flow) -> str:
-        run = self._operations.submit(flow.workflow, flow.inputs, program=_NAME, key=flow.key)
-        return run.id
+        while True:
+            try:
+                run = self._operations.submit(
+                    flow.workflow, flow.inputs, program=_NAME, key=flow.key
+                )
+            except StoreUnavailable:
+                # the key makes it one run, however often it is asked for
+                if self._stop.wait(_AGAIN_SECONDS):
+                    raise
+            else:
+                return run.id
 
 
 def run(options: Options, binaries: Path) -> FlowVerdict:
@@ -98,29 +109,31 @@ def run(options: Options, binaries: Path) -> FlowVerdict:
         folder.chmod(0o755)
         logs = folder / "logs"
         logs.mkdir()
-        server = stack.enter_context(closing(PrivatePostgres(binaries, folder / "postgres")))
-        migrate(server.url)
-        install_audit(server.url)
+        store: FlowStore = (OnMongo if options.store == "mongo" else OnPostgres)(
+            binaries, folder / "database"
+        )
+        stack.callback(store.close)
         sink = stack.enter_context(closing(Sink(folder / "sink.jsonl")))
-        persistence = PostgresPersistence.connect(server.url, max_size=2)
-        stack.callback(persistence.kernel.close)
+        persistence = store.connect()
+        stack.callback(persistence.close)
         operations = Operations(persistence)
         _deploy(operations)
         flows = [Flow(number) for number in range(options.flows)]
-        fleet = FlowFleet(options.workers, server.url, sink.port, logs)
+        fleet = FlowFleet(options.workers, store.url, sink.port, logs)
         injector = FlowInjector(fleet, options.seed)
         with (
             closing(fleet),
             Submitter(operations, flows, options.seconds * _SUBMIT_SHARE) as submitter,
         ):
-            _storm(options, server.url, fleet, injector, submitter)
+            failovers = _storm(options, store, fleet, injector, submitter)
         case = FlowCase(
-            url=server.url,
+            evidence=store.evidence(),
             flows=flows,
             logs=logs,
             sink_file=folder / "sink.jsonl",
             kills=injector.kills,
             stops=injector.stops,
+            failovers=failovers,
             seen=(*submitter.errors, *fleet.surprises),
             seconds=time.monotonic() - started,
         )
@@ -134,28 +147,39 @@ def _deploy(operations: Operations) -> None:
 
 
 def _storm(
-    options: Options, url: str, fleet: FlowFleet, injector: FlowInjector, submitter: Submitter
-) -> None:
-    """Faults, then calm until all is done or nothing moves."""
+    options: Options,
+    store: FlowStore,
+    fleet: FlowFleet,
+    injector: FlowInjector,
+    submitter: Submitter,
+) -> int:
+    """Faults, then calm until all is done or nothing moves; answers how often the server was
+    lost."""
     start = time.monotonic()
     calm, end = start + options.seconds * _FAULT_SHARE, start + options.seconds
-    ended = 0
-    with psycopg.connect(url, autocommit=True) as connection:
-        while time.monotonic() < end and not submitter.errors:
-            fleet.tend()
-            if time.monotonic() < calm:
-                injector.tick()
-            else:
-                fleet.wake_all()
-            row = connection.execute(_ENDED).fetchone()
-            assert row is not None
-            if row[0] > ended:
-                ended, end = row[0], max(end, time.monotonic() + _STUCK_SECONDS)
-            if ended >= options.flows and time.monotonic() >= calm:
-                break
-            time.sleep(_TICK_SECONDS)
+    ended = failovers = 0
+    next_failover = start + _FAILOVER_SECONDS
+    while time.monotonic() < end and not submitter.errors:
+        fleet.tend()
+        if time.monotonic() < calm:
+            injector.tick()
+            if time.monotonic() >= next_failover:
+                failovers += store.lose_server(failovers)
+                next_failover = time.monotonic() + _FAILOVER_SECONDS
+        else:
+            fleet.wake_all()
+        if (now_ended := store.count_ended()) > ended:
+            ended, end = now_ended, max(end, time.monotonic() + _STUCK_SECONDS)
+        if ended >= options.flows and time.monotonic() >= calm:
+            break
+        time.sleep(_TICK_SECONDS)
     fleet.wake_all()
+    return failovers
+
+
+def _find(options: Options) -> Path | None:
+    return find_mongod() if options.store == "mongo" else find_binaries()
 
 
 if __name__ == "__main__":
-    sys.exit(carry_out("flow", __doc__, Options(), run, sys.argv[1:]))
+    sys.exit(carry_out("flow", __doc__, Options(), run, sys.argv[1:], _find))

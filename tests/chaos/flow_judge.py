@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from psycopg import Connection
-
+from afl.kernel.model import TaskId
 from afl.runtime.states import RunState
-from tests.chaos.evidence import read_audit, read_logs
+from tests.chaos.evidence import Audit, read_logs
 from tests.chaos.flow_workload import Broken, Flow
 from tests.chaos.sink import Record, read_records
 
@@ -31,6 +29,7 @@ class FlowVerdict:
     wrong_outputs: int
     kills: int
     stops: int
+    failovers: int
     recovered: int
     stale_refused: int
     stale_accepted: int
@@ -67,35 +66,43 @@ class FlowVerdict:
         return not (broken or self.problems or self.doubts)
 
 
+End = tuple[str, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowEvidence:
+    """What a database says when all is over: the changes of tasks, the state, outputs and error of
+    every run that was submitted by its key, and which tasks ended well."""
+
+    audit: Audit
+    ends: dict[str, list[End]]
+    succeeded: set[TaskId]
+    still_open: int
+
+
 @dataclass(frozen=True, slots=True)
 class FlowCase:
     """All that there is to be judged."""
 
-    url: str
+    evidence: FlowEvidence
     flows: Sequence[Flow]
     logs: Path
     sink_file: Path
     kills: int
     stops: int
+    #: how often the database lost its server
+    failovers: int
     #: what was seen to be wrong on the way
     seen: tuple[str, ...]
     seconds: float
 
 
 def judge_flows(case: FlowCase) -> FlowVerdict:
-    with psycopg.connect(case.url, autocommit=True) as connection:
-        audit = read_audit(connection)
-        ends = _read_ends(connection)
-        succeeded = {
-            row[0]
-            for row in connection.execute("select id::text from afl.task where outcome = 'success'")
-        }
-        row = connection.execute("select count(*) from afl.task where state <> 'closed'").fetchone()
-        still_open = row[0] if row else 0
+    audit, still_open = case.evidence.audit, case.evidence.still_open
     logs = read_logs(case.logs)
     records = list(read_records(case.sink_file))
     problems = [*case.seen, *audit.problems, *audit.unfenced]
-    lost, wrong = judge_ends(case.flows, ends, problems)
+    lost, wrong = judge_ends(case.flows, case.evidence.ends, problems)
     if not lost and still_open:
         problems.append(f"{still_open} tasks are open although all flows have ended")
     return FlowVerdict(
@@ -105,7 +112,8 @@ def judge_flows(case: FlowCase) -> FlowVerdict:
         wrong_outputs=wrong,
         kills=case.kills,
         stops=case.stops,
-        recovered=len(audit.recovered & succeeded),
+        failovers=case.failovers,
+        recovered=len(audit.recovered & case.evidence.succeeded),
         stale_refused=len(logs.refused - audit.accepted),
         stale_accepted=len(audit.unfenced),
         acknowledged_lost=len(logs.acknowledged - audit.accepted),
@@ -114,20 +122,6 @@ def judge_flows(case: FlowCase) -> FlowVerdict:
         seconds=round(case.seconds, 1),
         problems=tuple(problems),
     )
-
-
-End = tuple[str, Any, Any]
-
-
-def _read_ends(connection: Connection[Any]) -> dict[str, list[End]]:
-    """The state, outputs and error of every run that was submitted, by its key."""
-    ends: dict[str, list[End]] = defaultdict(list)
-    rows = connection.execute(
-        "select key, state, outputs, error from afl.run where key is not null"
-    )
-    for key, *end in rows:
-        ends[key].append(tuple(end))
-    return ends
 
 
 def judge_ends(

@@ -15,16 +15,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from afl.kernel.errors import Fenced
 from afl.kernel.model import Claim, ClaimRequest, Commit, Committed, Renewal, WorkerId
-from afl.kernel.port import Writes
-from afl.kernel.postgres.database import Database
-from afl.kernel.postgres.store import PostgresStore
+from afl.kernel.port import Store, Writes
 from afl.runtime.evaluator import Evaluator
 from afl.runtime.handler_table import HandlerTable, Invocation, Result
+from afl.runtime.mongo_store import MongoStore
+from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.step import step_id
 from afl.runtime.worker import Worker, WorkerConfig
@@ -43,50 +44,54 @@ _CONNECTIONS = 4
 _WATCH_SECONDS = 0.5
 
 
-class LoggedStore(PostgresStore):
-    """A store that notes what it was told to commit, and what became of it. It renews slowly."""
+def note_commits(store: Store, log: Log) -> None:
+    """Has a store note what it is told to commit, and what becomes of it; and renew slowly."""
+    renew, commit, commit_and_claim = store.renew, store.commit, store.commit_and_claim
 
-    def __init__(self, database: Database, log: Log) -> None:
-        super().__init__(database)
-        self._log = log
-
-    def renew(self, worker: WorkerId, held: Sequence[int] = ()) -> Renewal:
+    def renew_slowly(worker: WorkerId, held: Sequence[int] = ()) -> Renewal:
         time.sleep(random.uniform(0, _MAX_RENEWAL_SECONDS))
-        return super().renew(worker, held)
+        return renew(worker, held)
 
-    def commit(
-        self,
+    def noted_commit(
         commits: Sequence[Commit],
         *,
         writes: Writes | None = None,
         eager: ClaimRequest | None = None,
     ) -> list[Committed]:
-        act = super().commit
-        return self._noted(commits, lambda: act(commits, writes=writes, eager=eager))
+        return _noted(log, commits, lambda: commit(commits, writes=writes, eager=eager))
 
-    def commit_and_claim(
-        self,
+    def noted_commit_and_claim(
         commits: Sequence[Commit],
         request: ClaimRequest,
         *,
         writes: Writes | None = None,
     ) -> tuple[list[Committed], list[Claim]]:
-        act = super().commit_and_claim
-        return self._noted(commits, lambda: act(commits, request, writes=writes))
+        return _noted(log, commits, lambda: commit_and_claim(commits, request, writes=writes))
 
-    def _noted(self, commits: Sequence[Commit], act: Callable[[], T]) -> T:
-        for commit in commits:
-            self._log.write("send", commit.fence, commit.number)
-        try:
-            answer = act()
-        except Fenced:
-            # of several, nobody knows which; the worker sends each again by itself
-            if len(commits) == 1:
-                self._log.write("fenced", commits[0].fence, commits[0].number)
-            raise
-        for commit in commits:
-            self._log.write("ok", commit.fence, commit.number)
-        return answer
+    vars(store).update(
+        renew=renew_slowly, commit=noted_commit, commit_and_claim=noted_commit_and_claim
+    )
+
+
+def _noted(log: Log, commits: Sequence[Commit], act: Callable[[], T]) -> T:
+    for commit in commits:
+        log.write("send", commit.fence, commit.number)
+    try:
+        answer = act()
+    except Fenced:
+        # of several, nobody knows which; the worker sends each again by itself
+        if len(commits) == 1:
+            log.write("fenced", commits[0].fence, commits[0].number)
+        raise
+    for commit in commits:
+        log.write("ok", commit.fence, commit.number)
+    return answer
+
+
+def connect(url: str) -> PersistenceAPI:
+    if url.startswith("mongodb"):
+        return MongoStore.connect(url, max_size=_CONNECTIONS)
+    return PostgresPersistence.connect(url, max_size=_CONNECTIONS)
 
 
 class Handlers:
@@ -141,12 +146,13 @@ def main(url: str, name: str, port: str, log: str, lease: str, slots: str) -> No
     # that tasks are lost to others is what this is about
     logging.disable(logging.CRITICAL)
     parent = os.getppid()
-    store = LoggedStore(Database(url, min_size=1, max_size=_CONNECTIONS), Log(Path(log)))
+    persistence = connect(url)
+    note_commits(persistence.kernel, Log(Path(log)))
     config = WorkerConfig(
         slots=int(slots), lease_seconds=float(lease), renew_seconds=float(lease) / 4, name=name
     )
-    with store:
-        evaluator = Evaluator(PostgresPersistence(store))
+    with closing(persistence):
+        evaluator = Evaluator(persistence)
         table = Handlers(name, int(port)).table()
         worker = Worker(evaluator, table, config, id=WorkerId(name))
         worker.start()

@@ -8,7 +8,8 @@
 `produce` says that it is ready, waits for a line, writes its own in so many seconds or
 longer, and ends when they are stored. `doomed` never ends by
 itself, and prints the number of lines that were taken after each hundred. `heir` writes nothing,
-and ships what dead ones have left until its input is closed.
+and ships what dead ones have left until its input is closed. The database is a PostgreSQL or a
+MongoDB; without NATS, which is `none`, lines go to it directly.
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ from pathlib import Path
 from afl.logs.jetstream import JetStreamRoad
 from afl.logs.keeping import Keeper
 from afl.logs.model import StreamKey
+from afl.logs.mongo_store import MongoLogStore
 from afl.logs.postgres_store import PostgresLogStore
+from afl.logs.shipping import DirectRoad
 from afl.logs.sink import JetStreamSink
 from afl.logs.spool import Spool
+
+Store = PostgresLogStore | MongoLogStore
 
 PATIENCE_SECONDS = 600.0
 #: How often to look for spools of the dead.
 SEARCH_SECONDS = 0.5
 TOLD_EVERY = 100
+NO_NATS = "none"
 _WORDS = b"the quick brown fox jumps over the lazy dog and says something about log lines "
 
 
@@ -46,15 +52,20 @@ def key_of(number: int, stream: int) -> StreamKey:
     return StreamKey(run_of(number), f"0/step{stream}", 1, "stdout")
 
 
-def _keeper(root: Path, store: PostgresLogStore, nats: str, name: str) -> Keeper:
+def connect(url: str) -> Store:
+    kind = MongoLogStore if url.startswith("mongodb:") else PostgresLogStore
+    return kind.connect(url)
+
+
+def _keeper(root: Path, store: Store, nats: str, name: str) -> Keeper:
     spool = Spool(root, name)
-    road = JetStreamRoad(nats, store.home)
+    road = DirectRoad(store) if nats == NO_NATS else JetStreamRoad(nats, store.home)
     keeper = Keeper(root, spool, road, store, search_seconds=SEARCH_SECONDS)
     keeper.start()
     return keeper
 
 
-def produce(root: Path, store: PostgresLogStore, nats: str, number: int, size: str) -> bool:
+def produce(root: Path, store: Store, nats: str, number: int, size: str) -> bool:
     lines, streams = map(int, size.split("/")[:2])
     seconds = float(size.split("/")[2])
     keeper = _keeper(root, store, nats, f"producer-{number}")
@@ -72,7 +83,7 @@ def produce(root: Path, store: PostgresLogStore, nats: str, number: int, size: s
     return keeper.stop(PATIENCE_SECONDS)
 
 
-def doomed(root: Path, store: PostgresLogStore, nats: str, number: int, size: str) -> bool:
+def doomed(root: Path, store: Store, nats: str, number: int, size: str) -> bool:
     streams = int(size.split("/")[1])
     keeper = _keeper(root, store, nats, f"doomed-{number}")
     writers = [keeper.spool.open(key_of(number, stream)) for stream in range(streams)]
@@ -85,13 +96,13 @@ def doomed(root: Path, store: PostgresLogStore, nats: str, number: int, size: st
             print(place, flush=True)
 
 
-def heir(root: Path, store: PostgresLogStore, nats: str) -> bool:
+def heir(root: Path, store: Store, nats: str) -> bool:
     keeper = _keeper(root, store, nats, "heir")
     sys.stdin.read()
     return keeper.stop(PATIENCE_SECONDS)
 
 
-def sink(store: PostgresLogStore, nats: str) -> bool:
+def sink(store: Store, nats: str) -> bool:
     working = JetStreamSink(nats, store)
     working.start()
     sys.stdin.read()
@@ -105,10 +116,10 @@ def main(arguments: list[str]) -> int:
     verb, *rest = arguments
     if verb == "sink":
         url, nats = rest
-        with PostgresLogStore.connect(url) as store:
+        with connect(url) as store:
             return int(not sink(store, nats))
     root, url, nats = Path(rest[0]), rest[1], rest[2]
-    with PostgresLogStore.connect(url) as store:
+    with connect(url) as store:
         if verb == "heir":
             return int(not heir(root, store, nats))
         work = {"produce": produce, "doomed": doomed}[verb]

@@ -6,6 +6,7 @@ import importlib.util
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +37,26 @@ def find_mongod() -> Path | None:
     return None
 
 
+def initiate(name: str, ports: list[int]) -> None:
+    """Makes a replica set of servers on these ports, as soon as they listen."""
+    config = {
+        "_id": name,
+        "members": [{"_id": n, "host": f"127.0.0.1:{port}"} for n, port in enumerate(ports)],
+        "settings": {"electionTimeoutMillis": _ELECTION_MILLISECONDS},
+    }
+    end = time.monotonic() + _READY_SECONDS
+    first: _Client = MongoClient("127.0.0.1", ports[0], directConnection=True)
+    with first:
+        while True:
+            try:
+                first.admin.command("replSetInitiate", config)
+                return
+            except PyMongoError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.2)
+
+
 @dataclass(slots=True)
 class _Member:
     port: int
@@ -53,7 +74,8 @@ class PrivateMongo:
         for member in self._members:
             member.folder.mkdir(parents=True)
             self._start(member)
-        self._initiate()
+        initiate(_SET, [member.port for member in self._members])
+        self.wait_until_writable()
 
     @property
     def url(self) -> str:
@@ -106,31 +128,27 @@ class PrivateMongo:
             start_new_session=True,
         )
 
-    def _initiate(self) -> None:
-        config = {
-            "_id": _SET,
-            "members": [
-                {"_id": number, "host": f"127.0.0.1:{member.port}"}
-                for number, member in enumerate(self._members)
-            ],
-            "settings": {"electionTimeoutMillis": _ELECTION_MILLISECONDS},
-        }
-        end = time.monotonic() + _READY_SECONDS
-        first: _Client = MongoClient("127.0.0.1", self._members[0].port, directConnection=True)
-        with first:
-            while True:
-                try:
-                    first.admin.command("replSetInitiate", config)
-                    break
-                except PyMongoError:
-                    if time.monotonic() > end:
-                        raise
-                    time.sleep(0.2)
-        self.wait_until_writable()
-
     def _primary(self) -> _Member:
         client: _Client = MongoClient(self.url, serverSelectionTimeoutMS=int(_READY_SECONDS * 1000))
         with client:
             client.admin.command("ping")
             found = client.primary
         return next(member for member in self._members if found and member.port == found[1])
+
+
+def main(arguments: list[str]) -> int:
+    """Prints where the server is; with `--initiate PORT`, makes what listens there a replica set
+    `rs0` of one member."""
+    if arguments[:1] == ["--initiate"]:
+        initiate("rs0", [int(arguments[1])])
+        return 0
+    program = find_mongod()
+    if program is None:
+        sys.stderr.write("there is no mongod: `make setup` installs one\n")
+        return 1
+    print(program)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

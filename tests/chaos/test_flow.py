@@ -4,6 +4,7 @@ long one."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from afl.runtime.states import RunState
 from tests.chaos.flow import Options, run
 from tests.chaos.flow_judge import End, FlowVerdict, judge_effects, judge_ends
 from tests.chaos.flow_workload import KINDS, Flow, breaks, stumbles
+from tests.chaos.mongo_server import find_mongod
 from tests.chaos.server import find_binaries
 from tests.chaos.sink import Record
 
@@ -22,6 +24,7 @@ SOUND = FlowVerdict(
     wrong_outputs=0,
     kills=50,
     stops=20,
+    failovers=0,
     recovered=100,
     stale_refused=20,
     stale_accepted=0,
@@ -133,19 +136,30 @@ def test_a_broken_promise_or_a_missing_fault_is_not_ok(field: str, value: object
     assert not FlowVerdict(**{**values, field: value}).ok
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_nothing_is_lost_or_doubled_when_workers_are_killed() -> None:
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("there is no PostgreSQL server on this machine")
+def _weather(store: str, program: Path | None, flows: int) -> None:
+    if program is None:
+        pytest.skip(f"there is no server of {store} on this machine")
     for seed in (7, 8, 9):
-        verdict = run(Options(flows=100, seconds=18, workers=5, seed=seed), binaries)
+        options = Options(flows=flows, seconds=18, workers=5, seed=seed, store=store)
+        verdict = run(options, program)
         assert verdict.problems == ()
         assert verdict.kills >= 5
-        assert (verdict.flows, verdict.lost, verdict.duplicate_effects) == (100, 0, 0)
+        assert (verdict.flows, verdict.lost, verdict.duplicate_effects) == (flows, 0, 0)
         assert (verdict.wrong_outputs, verdict.stale_accepted) == (0, 0)
         # a run in which nothing broke would prove nothing: then another one has to
         if not verdict.doubts:
             break
     assert verdict.ok
+    assert (verdict.failovers > 0) == (store == "mongo")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_nothing_is_lost_or_doubled_when_workers_are_killed() -> None:
+    _weather("postgres", find_binaries(), flows=100)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_nothing_is_lost_or_doubled_when_a_replica_set_loses_its_primary() -> None:
+    _weather("mongo", find_mongod(), flows=60)

@@ -1,9 +1,8 @@
-"""The stores keep the same promises: in memory and in PostgreSQL."""
+"""The stores keep the same promises: in memory, in PostgreSQL and in MongoDB."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from importlib.resources import files
@@ -22,33 +21,11 @@ from afl.logs.postgres_store import PostgresLogStore
 from afl.logs.reading import SILENT_US, Reader, Wanted
 from afl.logs.spool import WhenFull
 from afl.logs.store import LogStore
-from tests.kernel.postgres.databases import empty_database, migrated_database, server_is_there
+from tests.kernel.postgres.databases import empty_database, server_is_there
 from tests.kernel.postgres.test_migrate import catalogue
 from tests.logs.records import ERRORS, KEY, RUN, gaps_of, lines_of, read, slices_of, spool_in
 
 needs_postgres = pytest.mark.skipif(not server_is_there(), reason="no PostgreSQL to test with")
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    if not server_is_there():
-        pytest.skip("no PostgreSQL to test with")
-    with migrated_database() as made:
-        migrating.migrate(made)
-        yield made
-
-
-@pytest.fixture(params=["memory", "postgres"])
-def store(request: pytest.FixtureRequest) -> Iterator[LogStore]:
-    if request.param == "memory":
-        yield MemoryLogStore()
-        return
-    database: str = request.getfixturevalue("url")
-    with psycopg.connect(database) as connection:
-        for table in ("log_chunk", "log_stream", "log_spool"):
-            connection.execute(f"delete from afl.{table}".encode())
-    with PostgresLogStore.connect(database, max_size=4) as made:
-        yield made
 
 
 def test_what_is_appended_is_read_with_gaps_and_ends(store: LogStore, tmp_path: Path) -> None:
@@ -156,11 +133,10 @@ def test_old_streams_are_rotated_away(store: LogStore, tmp_path: Path) -> None:
     assert read(store) == []
 
 
-@needs_postgres
-def test_many_appenders_of_one_spool_store_each_line_once(url: str, tmp_path: Path) -> None:
+def test_many_appenders_of_one_spool_store_each_line_once(store: LogStore, tmp_path: Path) -> None:
     spool = spool_in(tmp_path)
     stream = spool.open(KEY)
-    with PostgresLogStore.connect(url, max_size=4) as store, ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(4) as pool:
         ways = []
         for number in range(200):
             stream.line(b"%d" % number)
@@ -176,8 +152,9 @@ def test_many_appenders_of_one_spool_store_each_line_once(url: str, tmp_path: Pa
     spool.release()
 
 
-@needs_postgres
-def test_gaps_can_be_asked_for(url: str, tmp_path: Path) -> None:
+def test_gaps_can_be_asked_for(
+    postgres_url: str, postgres_store: PostgresLogStore, tmp_path: Path
+) -> None:
     spool = spool_in(tmp_path, most_bytes=3_000)
     stream = spool.open(KEY, WhenFull.DROP)
     for _ in range(60):
@@ -185,9 +162,8 @@ def test_gaps_can_be_asked_for(url: str, tmp_path: Path) -> None:
     stream.close()
     lost = spool.open(ERRORS)
     spool.declare_lost([lost.opened])
-    with PostgresLogStore.connect(url) as store, psycopg.connect(url) as connection:
-        connection.execute("delete from afl.log_stream")
-        store.append(slices_of(spool, store))
+    postgres_store.append(slices_of(spool, postgres_store))
+    with psycopg.connect(postgres_url) as connection:
         rows = connection.execute(
             "select name, first_seq, last_seq, reason from afl.log_gap order by name"
         ).fetchall()

@@ -12,6 +12,7 @@ from afl.logs.memory_store import MemoryLogStore
 from afl.logs.model import Line, StreamKey
 from afl.logs.reading import Wanted
 from afl.logs.spool import Spool, StreamWriter, WhenFull
+from afl.logs.store import LogStore
 from afl.logs.windows import BadCursor, Entry, Windows
 from tests.logs.records import KEY, RUN, slices_of, spool_in
 
@@ -26,12 +27,12 @@ def _texts(entries: list[Entry]) -> list[str]:
     ]
 
 
-def _ship(store: MemoryLogStore, spool: Spool) -> None:
+def _ship(store: LogStore, spool: Spool) -> None:
     while slices := slices_of(spool, store):
         store.append(slices)
 
 
-def _written(store: MemoryLogStore, folder: Path, seed: int, streams: int, lines: int) -> list[str]:
+def _written(store: LogStore, folder: Path, seed: int, streams: int, lines: int) -> list[str]:
     """Random lines of several streams, in the order of their times."""
     random = Random(seed)
     spool = spool_in(folder)
@@ -56,7 +57,18 @@ def _written(store: MemoryLogStore, folder: Path, seed: int, streams: int, lines
 def test_pages_forward_and_back_have_every_line_once(seed: int, tmp_path: Path) -> None:
     store = MemoryLogStore()
     texts = _written(store, tmp_path, seed, streams=1 + seed, lines=500)
-    size = 1 + seed * 13
+    _check_pages(store, texts, size=1 + seed * 13)
+
+
+def test_pages_of_every_store_have_every_line_once(store: LogStore, tmp_path: Path) -> None:
+    texts = _written(store, tmp_path, 3, streams=4, lines=300)
+    _check_pages(store, texts, size=17)
+    # of all runs it is the same, where there is one run
+    tail = Windows(store, None).tail(1000)
+    assert _texts(tail.entries) == texts
+
+
+def _check_pages(store: LogStore, texts: list[str], size: int) -> None:
     windows = Windows(store, RUN)
     forward: list[str] = []
     cursor = None

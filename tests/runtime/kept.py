@@ -22,11 +22,14 @@ from afl.kernel.model import (
     WorkerId,
     WorkerSpec,
 )
+from afl.kernel.mongo import database as mongo_database
+from afl.kernel.mongo import store as mongo_kernel
 from afl.kernel.port import Transaction
 from afl.kernel.postgres.database import Database, Row
 from afl.kernel.postgres.store import PostgresStore
 from afl.runtime.entities import Run
 from afl.runtime.memory_store import MemoryStore
+from afl.runtime.mongo_store import MongoStore
 from afl.runtime.persistence import IterationChanges, PersistenceAPI
 from afl.runtime.postgres.migrate import migrate
 from afl.runtime.postgres_store import PostgresPersistence
@@ -77,6 +80,30 @@ class PostgresKept:
 
     def _set_clock(self, connection: Connection[Row]) -> None:
         set_clock(connection, self._clock.now())
+
+
+class MongoKept:
+    """The database is told the virtual time by the store."""
+
+    def __init__(self, url: str) -> None:
+        self._clock = VirtualClock(tick=timedelta(microseconds=1))
+        self.url = url
+        self.database = mongo_database.Database(url, clock=self._clock.now)
+        self.store: PersistenceAPI = MongoStore(
+            mongo_kernel.MongoStore(self.database, SequentialIds()), clock_age_seconds=0
+        )
+
+    def advance(self, by: timedelta) -> None:
+        self._clock.advance(by)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def connect(url: str) -> PostgresPersistence | MongoStore:
+    """The store at a URL, on the real clock."""
+    store = MongoStore if url.startswith("mongodb") else PostgresPersistence
+    return store.connect(url)
 
 
 def whole_schema(url: str) -> None:

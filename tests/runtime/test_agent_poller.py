@@ -12,20 +12,14 @@ from afl.kernel.model import Outcome, State, TaskId, TaskSpec
 from afl.runtime.agent_poller import AgentPoller, AgentPollerConfig
 from afl.runtime.entities import ServerState, TaskState
 from afl.runtime.evaluator import ExecutionStatus
-from afl.runtime.memory_store import MemoryStore
 from afl.runtime.persistence import PersistenceAPI
-from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.step import step_id
 from tests.runtime.serving import PATIENCE_SECONDS, Serving, eventually, serving
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def served(request: pytest.FixtureRequest) -> Iterator[Serving]:
-    if request.param == "memory":
-        store: PersistenceAPI = MemoryStore()
-    else:
-        store = PostgresPersistence.connect(request.getfixturevalue("runs_url"))
-    with serving(store) as made:
+@pytest.fixture
+def served(real_store: PersistenceAPI) -> Iterator[Serving]:
+    with serving(real_store) as made:
         yield made
 
 

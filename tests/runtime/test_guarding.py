@@ -12,9 +12,7 @@ import pytest
 from afl.kernel.model import Json
 from afl.runtime.guarding import BreakerWish, GoAhead, NotNow
 from afl.runtime.handler_table import HandlerTable, Invocation, Permanent
-from afl.runtime.memory_store import MemoryStore
 from afl.runtime.persistence import PersistenceAPI
-from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.worker import Worker, WorkerConfig
 from tests.runtime.serving import PATIENCE_SECONDS, QUICK, Gate, Serving, pay, serving
 
@@ -42,11 +40,9 @@ namespace billing {
 """
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def store(request: pytest.FixtureRequest) -> PersistenceAPI:
-    if request.param == "memory":
-        return MemoryStore()
-    return PostgresPersistence.connect(request.getfixturevalue("runs_url"))
+@pytest.fixture
+def store(real_store: PersistenceAPI) -> PersistenceAPI:
+    return real_store
 
 
 class FakeGuard:

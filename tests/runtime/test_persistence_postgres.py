@@ -16,7 +16,6 @@ import psycopg
 import pytest
 from psycopg.pq.abc import PGconn
 
-from afl.kernel.errors import BadRequest
 from afl.kernel.model import Commit, Json, Suspend
 from afl.kernel.port import Transaction
 from afl.kernel.postgres import migrate as kernel_migrate
@@ -220,48 +219,6 @@ def test_times_are_the_databases(postgres_kept: PostgresKept) -> None:
     (again,) = postgres_kept.database.rows(statement.encode(), {})
     assert again[2] == ended[2]
     assert again[1] > ended[1]
-
-
-def test_a_number_that_json_does_not_have_is_refused(postgres_kept: PostgresKept) -> None:
-    run = begin(postgres_kept)
-    with pytest.raises(BadRequest):
-        save(postgres_kept, step(run, "0/a", params={"x": float("inf")}))
-    assert postgres_kept.store.get_steps_by_workflow(run) == []
-
-
-def test_events_are_given_once_by_many_at_once(postgres_kept: PostgresKept) -> None:
-    """Waits, events and matches of many threads: each event has one call, and none is left over."""
-    count = 40
-    runs = [begin(postgres_kept) for _ in range(count)]
-    store = postgres_kept.store
-    start = threading.Barrier(4)
-
-    def wait(each: list[WorkflowId]) -> None:
-        start.wait()
-        for run in each:
-            made = changes()
-            made.awaits.append(Await("0/w", "n", "k"))
-            write(postgres_kept, lambda tx, run=run, made=made: store.write_changes(tx, run, made))  # type: ignore[misc]
-
-    def emit() -> None:
-        start.wait()
-        for n in range(count):
-            store.emit("n", "k", n)
-
-    def match() -> list[tuple[WorkflowId, str, object]]:
-        start.wait()
-        return [pair for _ in range(count) for pair in store.match_events()]
-
-    with ThreadPoolExecutor(4) as pool:
-        waits = [pool.submit(wait, runs[: count // 2]), pool.submit(wait, runs[count // 2 :])]
-        emitted, seen = pool.submit(emit), pool.submit(match)
-        for each in (*waits, emitted):
-            each.result()
-        before = set(seen.result())
-    pairs = store.match_events()
-    assert before <= set(pairs), "what was assigned stays assigned"
-    assert sorted(run for run, _, _ in pairs) == sorted(runs)
-    assert sorted(payload for _, _, payload in pairs if isinstance(payload, int)) == [*range(count)]
 
 
 def test_what_comes_during_a_match_is_for_the_next_one(postgres_kept: PostgresKept) -> None:

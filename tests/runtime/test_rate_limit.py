@@ -13,7 +13,7 @@ from afl.runtime.persistence import RateWish
 from afl.runtime.reasons import WhyCode
 from afl.testing.clock import SequentialIds
 from tests.runtime.driving import World
-from tests.runtime.kept import HOUR, Kept, PostgresKept
+from tests.runtime.kept import HOUR, Kept
 
 SECOND = timedelta(seconds=1)
 FLOW = """
@@ -86,10 +86,10 @@ def test_old_slots_are_forgotten(kept: Kept) -> None:
     assert seconds(kept.store.reserve_slots(two, 2)) == [0, 10]
 
 
-def test_many_processes_share_the_slots(postgres_kept: PostgresKept) -> None:
+def test_many_processes_share_the_slots(server_kept: Kept) -> None:
     wish = RateWish("t.F", "", 3, 10 * SECOND)
     with ThreadPoolExecutor(4) as pool:
-        taken = pool.map(lambda _: postgres_kept.store.reserve_slots(wish, 2), range(30))
+        taken = pool.map(lambda _: server_kept.store.reserve_slots(wish, 2), range(30))
         slots = sorted(round(slot / SECOND) for each in taken for slot in each)
     assert slots == sorted(10 * (number // 3) for number in range(60))
 

@@ -12,9 +12,8 @@ from afl.kernel.doorbell import LocalDoorbell
 from afl.kernel.model import Json, State, Task, TaskId, WorkerId, WorkerSpec
 from afl.runtime.entities import Run
 from afl.runtime.handler_table import HandlerTable
-from afl.runtime.memory_store import MemoryStore
 from afl.runtime.operations import Operations
-from afl.runtime.postgres_store import PostgresPersistence
+from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.settling import ENDED, Settler
 from afl.runtime.step import WorkflowId
 from afl.runtime.working.sweeping import SWEEPER, Sweeper
@@ -56,14 +55,10 @@ def world(kept: Kept) -> World:
     return world
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def served(request: pytest.FixtureRequest) -> Iterator[Serving]:
+@pytest.fixture
+def served(real_store: PersistenceAPI) -> Iterator[Serving]:
     """A store on the real clock."""
-    if request.param == "memory":
-        store: MemoryStore | PostgresPersistence = MemoryStore()
-    else:
-        store = PostgresPersistence.connect(request.getfixturevalue("runs_url"))
-    with serving(store) as made:
+    with serving(real_store) as made:
         yield made
 
 

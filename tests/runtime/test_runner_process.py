@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from afl.kernel.model import RunId, State, Task, WorkerId, WorkerState
-from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.step import WorkflowId
+from tests.runtime.kept import connect
 from tests.runtime.serving import PATIENCE_SECONDS, Serving, eventually, serving
 
 SLOW = """
@@ -32,8 +32,8 @@ namespace slow {
 
 
 @pytest.fixture
-def served(runs_url: str) -> Iterator[Serving]:
-    with serving(PostgresPersistence.connect(runs_url)) as made:
+def served(server_url: str) -> Iterator[Serving]:
+    with serving(connect(server_url)) as made:
         yield made
 
 
@@ -91,9 +91,9 @@ def wait_done(served: Serving, run: WorkflowId) -> None:
     eventually(lambda: served.evaluator.result(run).success, "the run is done")
 
 
-def test_sigterm_lets_the_handler_finish(served: Serving, runs_url: str, tmp_path: Path) -> None:
+def test_sigterm_lets_the_handler_finish(served: Serving, server_url: str, tmp_path: Path) -> None:
     run = served.start("slow.Once", SLOW, amount=1)
-    with runner(runs_url, tmp_path) as first:
+    with runner(server_url, tmp_path) as first:
         wait_entered(tmp_path, first)
         first.process.send_signal(signal.SIGTERM)
 
@@ -108,16 +108,16 @@ def test_sigterm_lets_the_handler_finish(served: Serving, runs_url: str, tmp_pat
     task = callee(served, run)
     assert (task.state, task.result) == (State.CLOSED, {"paid": 2})
     assert served.evaluator.result(run).status.value == "PAUSED"
-    with runner(runs_url, tmp_path):
+    with runner(server_url, tmp_path):
         wait_done(served, run)
     assert served.evaluator.result(run).outputs == {"paid": 3}
 
 
 def test_sigterm_hands_back_what_does_not_finish(
-    served: Serving, runs_url: str, tmp_path: Path
+    served: Serving, server_url: str, tmp_path: Path
 ) -> None:
     run = served.start("slow.Once", SLOW, amount=1)
-    with runner(runs_url, tmp_path, "--shutdown-timeout-ms", "100") as first:
+    with runner(server_url, tmp_path, "--shutdown-timeout-ms", "100") as first:
         wait_entered(tmp_path, first)
         first.process.send_signal(signal.SIGINT)
         assert first.process.wait(PATIENCE_SECONDS) == 0
@@ -126,16 +126,16 @@ def test_sigterm_hands_back_what_does_not_finish(
 
 
 def test_the_work_of_a_killed_runner_is_done_by_another(
-    served: Serving, runs_url: str, tmp_path: Path
+    served: Serving, server_url: str, tmp_path: Path
 ) -> None:
     run = served.start("slow.Once", SLOW, amount=1)
-    with runner(runs_url, tmp_path) as first:
+    with runner(server_url, tmp_path) as first:
         wait_entered(tmp_path, first)
         os.kill(first.pid, signal.SIGKILL)
         assert first.process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
     assert callee(served, run).worker == first.id
     (tmp_path / "leave").touch()
-    with runner(runs_url, tmp_path) as second:
+    with runner(server_url, tmp_path) as second:
         wait_entered(tmp_path, second)
         wait_done(served, run)
     assert served.evaluator.result(run).outputs == {"paid": 3}

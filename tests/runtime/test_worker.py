@@ -24,7 +24,7 @@ from afl.kernel.waiting import PollPolicy
 from afl.runtime.evaluator import ExecutionStatus
 from afl.runtime.handler_table import HandlerTable, Invocation, Permanent
 from afl.runtime.memory_store import MemoryStore
-from afl.runtime.postgres_store import PostgresPersistence
+from afl.runtime.persistence import PersistenceAPI
 from tests.runtime.serving import (
     PATIENCE_SECONDS,
     SCRIPTS,
@@ -46,13 +46,9 @@ def quick() -> Iterator[Serving]:
         yield made
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def served(request: pytest.FixtureRequest) -> Iterator[Serving]:
-    if request.param == "memory":
-        store: MemoryStore | PostgresPersistence = MemoryStore()
-    else:
-        store = PostgresPersistence.connect(request.getfixturevalue("runs_url"))
-    with serving(store) as made:
+@pytest.fixture
+def served(real_store: PersistenceAPI) -> Iterator[Serving]:
+    with serving(real_store) as made:
         yield made
 
 
@@ -99,7 +95,7 @@ def test_a_workflow_called_as_a_step(served: Serving) -> None:
     assert served.result(run).outputs == {"paid": 6}
 
 
-def test_two_workers_do_each_step_once(runs_url: str) -> None:
+def test_two_workers_do_each_step_once(served: Serving) -> None:
     done: Counter[tuple[Json, Json]] = Counter()
     lock = threading.Lock()
 
@@ -112,11 +108,10 @@ def test_two_workers_do_each_step_once(runs_url: str) -> None:
 
     table = HandlerTable()
     table.register("Pay", count)
-    with serving(PostgresPersistence.connect(runs_url)) as served:
-        runs = [served.start("billing.Again", amount=n) for n in range(15)]
-        workers = [served.worker(table, slots=3) for _ in range(2)]
-        assert [served.result(run).outputs["paid"] for run in runs] == [n + 4 for n in range(15)]
-        assert sum(worker.counters.by_facet()["billing.Pay", "success"] for worker in workers) == 60
+    runs = [served.start("billing.Again", amount=n) for n in range(15)]
+    workers = [served.worker(table, slots=3) for _ in range(2)]
+    assert [served.result(run).outputs["paid"] for run in runs] == [n + 4 for n in range(15)]
+    assert sum(worker.counters.by_facet()["billing.Pay", "success"] for worker in workers) == 60
     assert len(done) == 60
     assert set(done.values()) == {1}
 

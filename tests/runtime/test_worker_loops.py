@@ -28,7 +28,6 @@ from afl.runtime.evaluator import ExecutionStatus
 from afl.runtime.handler_table import HandlerTable, Invocation
 from afl.runtime.memory_store import MemoryStore
 from afl.runtime.persistence import PersistenceAPI
-from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.worker import Worker, WorkerConfig
 from afl.runtime.working.parts import Part
 from afl.runtime.working.refusals import split
@@ -50,13 +49,9 @@ def quick() -> Iterator[Serving]:
         yield made
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def served(request: pytest.FixtureRequest) -> Iterator[Serving]:
-    if request.param == "memory":
-        store: PersistenceAPI = MemoryStore()
-    else:
-        store = PostgresPersistence.connect(request.getfixturevalue("runs_url"))
-    with serving(store) as made:
+@pytest.fixture
+def served(real_store: PersistenceAPI) -> Iterator[Serving]:
+    with serving(real_store) as made:
         yield made
 
 

@@ -1,6 +1,6 @@
 """A turn worker as a process of its own, whose model costs seven cents a request.
 
-    python -m tests.turns.budget_worker URL NAME
+    python -m tests.turns.budget_worker KIND URL NAME
 
 It tells on its output that it is there, begins when it is told to, and ends with its input.
 """
@@ -11,15 +11,14 @@ import sys
 from decimal import Decimal
 
 from afl.kernel.model import WorkerId
-from afl.kernel.postgres.store import PostgresStore
 from afl.kernel.waiting import PollPolicy
 from afl.turns.feed import SilentFeed
 from afl.turns.loop import TurnLoop
 from afl.turns.models.scripted import Answer, Call, ScriptedModel
-from afl.turns.postgres_store import PostgresTurnStore
 from afl.turns.prices import PriceBook, Rate
 from afl.turns.worker import TurnWorker, TurnWorkerConfig
 from tests.turns.driving import SCRIPTED, FacetTools, FixedBriefs, OneModel, brief, tool
+from tests.turns.lasting_stores import lasting_store
 
 CALL_USD = Decimal("0.07")
 #: The first answer is handed back, so that a turn asks twice.
@@ -29,10 +28,10 @@ SCRIPT = [
 ]
 
 
-def main(url: str, name: str) -> None:
-    with PostgresStore.connect(url, max_size=3) as kernel:
+def main(kind: str, url: str, name: str) -> None:
+    with lasting_store(kind, url, max_size=3) as store:
         loop = TurnLoop(
-            PostgresTurnStore(kernel),
+            store,
             OneModel(ScriptedModel(SCRIPT)),
             PriceBook({SCRIPTED: Rate(request=CALL_USD)}.get),
             FixedBriefs(brief(tool("sweep"))),

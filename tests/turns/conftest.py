@@ -6,15 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from afl.app.migrating import migrate
-from tests.kernel.postgres.databases import migrated_database, server_is_there
+from tests.turns.lasting_stores import KINDS, LastingTurns, fresh_turns
 
 
-@pytest.fixture
-def fresh_turns_url() -> Iterator[str]:
+@pytest.fixture(params=KINDS)
+def lasting_turns(request: pytest.FixtureRequest) -> Iterator[LastingTurns]:
     """A database with the whole schema, for one test."""
-    if not server_is_there():
-        pytest.skip("there is no PostgreSQL to test with")
-    with migrated_database() as url:
-        migrate(url)
-        yield url
+    with fresh_turns(request.param) as url:
+        yield LastingTurns(request.param, url)

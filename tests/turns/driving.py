@@ -82,9 +82,11 @@ def is_closed(kernel: Store, task: TaskId) -> bool:
     return task_of(kernel, task).state is State.CLOSED
 
 
-def eventually(condition: Callable[[], bool], what: str) -> None:
+def eventually(
+    condition: Callable[[], bool], what: str, patience_seconds: float = PATIENCE_SECONDS
+) -> None:
     """Waits for something that only the store, or another process, can tell."""
-    end, pause = monotonic() + PATIENCE_SECONDS, threading.Event()
+    end, pause = monotonic() + patience_seconds, threading.Event()
     while not condition():
         assert monotonic() < end, f"not in time: {what}"
         pause.wait(0.01)

@@ -4,27 +4,32 @@ die at any commit."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
 import psycopg
-import pytest
 from psycopg import Connection
 
-from afl.app.migrating import migrate
 from afl.kernel.memory import MemoryStore
 from afl.kernel.model import ClaimRequest, Commit, Committed, OutboxEntry
+from afl.kernel.mongo import database as mongo
+from afl.kernel.mongo.store import MongoStore
 from afl.kernel.port import Writes
 from afl.kernel.postgres.database import Database, Row
 from afl.kernel.postgres.store import PostgresStore
 from afl.testing.clock import SequentialIds, VirtualClock
 from afl.testing.conformance.invariants import Snapshot, take_snapshot
 from afl.turns.memory_store import MemoryTurnStore
+from afl.turns.mongo_store import MongoTurnStore
 from afl.turns.ports import TurnStore
 from afl.turns.postgres_store import PostgresTurnStore
 from tests.chaos.evidence import read_snapshot
-from tests.kernel.postgres.databases import migrated_database, server_is_there, set_clock
+from tests.kernel.mongo.databases import clear
+from tests.kernel.postgres.databases import set_clock
+from tests.turns.lasting_stores import fresh_turns
+from tests.turns.store.kept import clear_turns
 
 
 class Died(BaseException):
@@ -75,7 +80,11 @@ class MortalPostgres(_Mortal, PostgresStore):
     """On PostgreSQL."""
 
 
-Mortal = MortalMemory | MortalPostgres
+class MortalMongo(_Mortal, MongoStore):
+    """On MongoDB."""
+
+
+Mortal = MortalMemory | MortalPostgres | MortalMongo
 
 
 class Ground(Protocol):
@@ -128,10 +137,49 @@ class PostgresGround:
         set_clock(connection, self.clock.now())
 
 
-def turn_database() -> Iterator[str]:
-    """The URL of a database with the whole schema; for a fixture."""
-    if not server_is_there():
-        pytest.skip("there is no PostgreSQL to test with")
-    with migrated_database() as url:
-        migrate(url)
-        yield url
+class MongoGround:
+    """Each transaction is told the virtual time."""
+
+    def __init__(self, url: str) -> None:
+        self.clock = VirtualClock(tick=timedelta(microseconds=1))
+        self.ids = SequentialIds()
+        self.kernel = MortalMongo(mongo.Database(url, clock=self.clock.now), self.ids)
+        self.store: TurnStore = MongoTurnStore(self.kernel)
+
+    def snapshot(self) -> Snapshot:
+        return self.kernel.with_trimmed(take_snapshot(self.kernel))
+
+    def close(self) -> None:
+        self.kernel.close()
+
+
+LastingGround = PostgresGround | MongoGround
+
+
+class Places:
+    """Databases for one module of tests, one of each kind, made when a test needs it."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._urls: dict[str, str] = {}
+
+    def ground(self, kind: str) -> LastingGround:
+        """A ground of this kind with nothing on it."""
+        if kind not in self._urls:
+            self._urls[kind] = self._stack.enter_context(fresh_turns(kind))
+        url = self._urls[kind]
+        if kind == "postgres":
+            clear_turns(url)
+            return PostgresGround(url)
+        clear(url)
+        return MongoGround(url)
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def turn_places() -> Iterator[Places]:
+    """For a fixture."""
+    places = Places()
+    yield places
+    places.close()

@@ -13,15 +13,17 @@ from decimal import Decimal
 import pytest
 
 from afl.kernel.model import Outcome, ReasonCode, State, Task, TaskId
+from afl.kernel.mongo.store import MongoStore
 from afl.kernel.postgres.store import PostgresStore
+from afl.runtime.mongo_store import MongoStore as MongoPersistence
 from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.reasons import WhyCode
 from afl.runtime.task_reasons import TaskReasons
 from afl.turns.model import Allowance, Budget, BudgetKey
-from afl.turns.postgres_store import PostgresTurnStore
 from tests.chaos.sink import REPOSITORY
 from tests.turns.budget_worker import CALL_USD, SCRIPT
 from tests.turns.driving import eventually, turn_task
+from tests.turns.lasting_stores import LastingTurns
 
 PROCESSES, TURNS = 8, 16
 LIMIT, RAISED = Decimal("1.00"), Decimal("5.00")
@@ -31,9 +33,9 @@ FITTING = int(LIMIT / CALL_USD)
 
 
 @contextmanager
-def racing(url: str) -> Iterator[None]:
+def racing(turns: LastingTurns) -> Iterator[None]:
     """All workers, let loose at once."""
-    command = [sys.executable, "-m", "tests.turns.budget_worker", url]
+    command = [sys.executable, "-m", "tests.turns.budget_worker", turns.kind, turns.url]
     with ExitStack() as stack:
         processes = []
         for number in range(PROCESSES):
@@ -82,7 +84,7 @@ class Auditor:
             self.looks += 1
 
 
-def tasks_of(kernel: PostgresStore, turns: list[TaskId]) -> list[Task]:
+def tasks_of(kernel: PostgresStore | MongoStore, turns: list[TaskId]) -> list[Task]:
     found = [kernel.get_task(turn) for turn in turns]
     assert None not in found
     return [task for task in found if task is not None]
@@ -90,10 +92,10 @@ def tasks_of(kernel: PostgresStore, turns: list[TaskId]) -> list[Task]:
 
 @pytest.mark.slow
 def test_workers_never_spend_more_than_the_budget_and_the_rest_waits_for_it(
-    fresh_turns_url: str,
+    lasting_turns: LastingTurns,
 ) -> None:
-    with PostgresStore.connect(fresh_turns_url, max_size=3) as kernel:
-        store = PostgresTurnStore(kernel)
+    with lasting_turns.store(max_size=3) as store:
+        kernel = store.kernel
         store.set_budget(TENANT, Allowance(usd=LIMIT))
         turns = [task.id for task in kernel.enqueue([turn_task(f"a-{n}") for n in range(TURNS)])]
 
@@ -105,7 +107,7 @@ def test_workers_never_spend_more_than_the_budget_and_the_rest_waits_for_it(
             states = {task.state for task in tasks_of(kernel, turns)}
             return states <= {State.WAITING, State.CLOSED}
 
-        with Auditor(budget) as auditor, racing(fresh_turns_url):
+        with Auditor(budget) as auditor, racing(lasting_turns):
             eventually(lambda: budget().spent.model_calls == FITTING, "what fits is spent")
             eventually(settled, "the rest waits")
             assert budget().spent.usd == FITTING * CALL_USD <= LIMIT
@@ -127,9 +129,14 @@ def test_workers_never_spend_more_than_the_budget_and_the_rest_waits_for_it(
         assert total.usd == budget().spent.usd, "the accounts and the budget agree"
 
 
-def check_reasons(kernel: PostgresStore, waiting: list[Task]) -> None:
+def check_reasons(kernel: PostgresStore | MongoStore, waiting: list[Task]) -> None:
     """Whoever asks why a turn does not go on is told of the budget, and how to raise it."""
-    reasons = TaskReasons(PostgresPersistence(kernel))
+    lasting = (
+        PostgresPersistence(kernel)
+        if isinstance(kernel, PostgresStore)
+        else MongoPersistence(kernel)
+    )
+    reasons = TaskReasons(lasting)
     for task in waiting:
         reason = kernel.why(task.id)
         assert reason is not None

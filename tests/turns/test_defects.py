@@ -49,31 +49,33 @@ from afl.turns.model import AgentId, Deliverable, Ending
 from afl.turns.relay import END_BOX, deliverable_card
 from tests.turns.driving import LEASE, task_of
 from tests.turns.gaming import Line, World
-from tests.turns.grounds import MemoryGround, PostgresGround, turn_database
-from tests.turns.store.kept import clear_turns
+from tests.turns.grounds import MemoryGround, Places, turn_places
+from tests.turns.lasting_stores import KINDS
 
 AFTER_A_LEASE = LEASE + timedelta(seconds=5)
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    yield from turn_database()
+def places() -> Iterator[Places]:
+    yield from turn_places()
 
 
-@pytest.fixture
-def postgres(database: str) -> Iterator[World]:
-    clear_turns(database)
-    ground = PostgresGround(database)
+@pytest.fixture(params=KINDS)
+def lasting(request: pytest.FixtureRequest, places: Places) -> Iterator[World]:
+    """A world whose threads share a database."""
+    ground = places.ground(request.param)
     yield World(ground)
     ground.close()
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def world(request: pytest.FixtureRequest) -> World:
+@pytest.fixture(params=["memory", *KINDS])
+def world(request: pytest.FixtureRequest, places: Places) -> Iterator[World]:
     if request.param == "memory":
-        return World(MemoryGround())
-    found: World = request.getfixturevalue("postgres")
-    return found
+        yield World(MemoryGround())
+        return
+    ground = places.ground(request.param)
+    yield World(ground)
+    ground.close()
 
 
 def enqueue(world: World, agent: str = "ann", **more: object) -> TaskId:
@@ -124,9 +126,9 @@ def delivered(world: World, turn: TaskId) -> Deliverable:
 # Agents and their turns
 
 
-def test_a_turn_that_comes_while_another_ends_is_not_stranded(postgres: World) -> None:
+def test_a_turn_that_comes_while_another_ends_is_not_stranded(lasting: World) -> None:
     """P1: enqueue and the end of the active turn overlap, in every order that chance has."""
-    world, turns = postgres, [enqueue(postgres)]
+    world, turns = lasting, [enqueue(lasting)]
     start = threading.Barrier(2)
 
     def end(claim: Claim) -> None:
@@ -453,9 +455,9 @@ def test_a_stop_needs_no_worker(world: World) -> None:
     assert world.kernel.read_box(END_BOX.format(turn=running))
 
 
-def test_any_number_may_sweep_and_each_thing_is_put_right_once(postgres: World) -> None:
+def test_any_number_may_sweep_and_each_thing_is_put_right_once(lasting: World) -> None:
     """P26: nobody has to be elected."""
-    world = postgres
+    world = lasting
     turns = [enqueue(world, agent) for agent in ("ann", "bob", "cid")]
     work(world, ("sweep", "sweep"))
     world.ground.clock.advance(timedelta(seconds=41))

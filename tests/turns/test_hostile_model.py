@@ -26,9 +26,9 @@ from afl.turns.model import (
 )
 from afl.turns.schemas import faults
 from tests.turns.driving import SCRIPTED, brief, tool
-from tests.turns.grounds import Ground, MemoryGround, PostgresGround, turn_database
+from tests.turns.grounds import Ground, MemoryGround, Places, turn_places
 from tests.turns.hostile_world import FORBIDDEN, Effect, HostileWorld, offered, reply
-from tests.turns.store.kept import clear_turns
+from tests.turns.lasting_stores import KINDS
 
 MEGABYTE = 1_000_000
 LIMITS = Limits(model_calls=8, tool_calls=5, repairs=2)
@@ -51,22 +51,20 @@ Start = Callable[..., HostileWorld]
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    yield from turn_database()
+def places() -> Iterator[Places]:
+    yield from turn_places()
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def start(request: pytest.FixtureRequest) -> Iterator[Start]:
+@pytest.fixture(params=["memory", *KINDS])
+def start(request: pytest.FixtureRequest, places: Places) -> Iterator[Start]:
     """Begins the turn of a hostile model."""
     if request.param == "memory":
         ground: Ground = MemoryGround()
         yield lambda say, given=BRIEF: HostileWorld(ground, given, say)
         return
-    url: str = request.getfixturevalue("database")
-    clear_turns(url)
-    postgres = PostgresGround(url)
-    yield lambda say, given=BRIEF: HostileWorld(postgres, given, say)
-    postgres.close()
+    lasting = places.ground(request.param)
+    yield lambda say, given=BRIEF: HostileWorld(lasting, given, say)
+    lasting.close()
 
 
 def always(*parts: object, finish: str = "tool_call") -> Say:

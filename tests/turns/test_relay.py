@@ -31,7 +31,6 @@ from afl.kernel.model import (
     WorkerSpec,
 )
 from afl.kernel.port import Transaction
-from afl.kernel.postgres.store import PostgresStore
 from afl.testing.clock import SequentialIds, VirtualClock
 from afl.turns import cards
 from afl.turns.feed import MemoryFeed, token
@@ -40,6 +39,7 @@ from afl.turns.model import Deliverable, Ending
 from afl.turns.nats_feed import NatsFeed
 from afl.turns.relay import END_BOX, OutboxRelay, deliverable_card
 from tests.turns.driving import PATIENCE_SECONDS, task_of
+from tests.turns.lasting_stores import LastingTurns
 
 NATS = ("127.0.0.1", 4222)
 WORKER = WorkerId("w")
@@ -301,31 +301,33 @@ def test_a_relay_that_was_started_tells_by_itself(world: World) -> None:
     assert world.relay.health.errors == 0
 
 
-def test_the_ends_of_turns_on_postgresql_are_told(fresh_turns_url: str) -> None:
-    kernel, feed = PostgresStore.connect(fresh_turns_url, max_size=4), MemoryFeed()
-    specs = [
-        TaskSpec("turn", "agent:default", lane=f"a{n}", input={"agent": f"a{n}"}) for n in (1, 2)
-    ]
-    done, stopped = kernel.enqueue(specs)
-    kernel.register(WorkerSpec(WORKER, "w"))
-    claim = kernel.take(WORKER, done.id)
-    assert claim is not None
-    fields = Deliverable(Ending.DONE, partial=False, fields={"text": "tidy"})
-    kernel.commit([Commit(claim.fence, Close(Outcome.SUCCESS), cards=(cards.write(fields),))])
-    kernel.stop(stopped.id)
-    first, second = (OutboxRelay(kernel, feed, f"relay-{n}") for n in (1, 2))
-    assert (first.step(), second.step()) == (2, None)
-    first.stop()
-    assert second.step() == 0
-    told = {str(body["agent_id"]): body for _, body in feed.published() if "agent_id" in body}
-    assert (told["a1"]["status"], told["a1"]["output_box_id"]) == ("success", done.id)
-    assert told["a2"]["output_box_id"] == END_BOX.format(turn=stopped.id)
-    (card,) = kernel.read_box(END_BOX.format(turn=stopped.id))
-    assert (card.hash, delivered(card).ending) == (
-        told["a2"]["deliverable_card_id"],
-        Ending.STOPPED,
-    )
-    kernel.close()
+def test_the_ends_of_turns_on_a_database_are_told(lasting_turns: LastingTurns) -> None:
+    feed = MemoryFeed()
+    with lasting_turns.store(max_size=4) as store:
+        kernel = store.kernel
+        specs = [
+            TaskSpec("turn", "agent:default", lane=f"a{n}", input={"agent": f"a{n}"})
+            for n in (1, 2)
+        ]
+        done, stopped = kernel.enqueue(specs)
+        kernel.register(WorkerSpec(WORKER, "w"))
+        claim = kernel.take(WORKER, done.id)
+        assert claim is not None
+        fields = Deliverable(Ending.DONE, partial=False, fields={"text": "tidy"})
+        kernel.commit([Commit(claim.fence, Close(Outcome.SUCCESS), cards=(cards.write(fields),))])
+        kernel.stop(stopped.id)
+        first, second = (OutboxRelay(kernel, feed, f"relay-{n}") for n in (1, 2))
+        assert (first.step(), second.step()) == (2, None)
+        first.stop()
+        assert second.step() == 0
+        told = {str(body["agent_id"]): body for _, body in feed.published() if "agent_id" in body}
+        assert (told["a1"]["status"], told["a1"]["output_box_id"]) == ("success", done.id)
+        assert told["a2"]["output_box_id"] == END_BOX.format(turn=stopped.id)
+        (card,) = kernel.read_box(END_BOX.format(turn=stopped.id))
+        assert (card.hash, delivered(card).ending) == (
+            told["a2"]["deliverable_card_id"],
+            Ending.STOPPED,
+        )
 
 
 # Over NATS

@@ -1,5 +1,5 @@
 """Random games of whole turns: whatever callers, models, tools, people, workers and time do, every
-turn keeps its promises and ends. In memory and on PostgreSQL, by the same rules."""
+turn keeps its promises and ends. In memory, on PostgreSQL and on MongoDB, by the same rules."""
 
 from __future__ import annotations
 
@@ -28,13 +28,20 @@ from afl.turns.joining import JoinMode
 from afl.turns.model import TURN, AgentId, Allowance, BudgetKey
 from tests.turns.driving import LEASE, Hand
 from tests.turns.gaming import AGENTS, Line, World
-from tests.turns.grounds import Ground, MemoryGround, PostgresGround, turn_database
+from tests.turns.grounds import (
+    Ground,
+    LastingGround,
+    MemoryGround,
+    Places,
+    PostgresGround,
+    turn_places,
+)
 from tests.turns.judging import check_ends, check_turns, check_views
-from tests.turns.store.kept import clear_turns
+from tests.turns.lasting_stores import KINDS
 
 T = TypeVar("T")
 MEMORY_GAMES = int(os.environ.get("TURN_GAMES_IN_MEMORY", "60"))
-POSTGRES_GAMES = int(os.environ.get("TURN_GAMES", "8"))
+LASTING_GAMES = int(os.environ.get("TURN_GAMES", "8"))
 AFTER_A_LEASE = LEASE + timedelta(seconds=5)
 TENANT = BudgetKey("tenant", "default")
 
@@ -250,24 +257,24 @@ def test_games_in_memory() -> None:
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    yield from turn_database()
+def places() -> Iterator[Places]:
+    yield from turn_places()
 
 
-@pytest.mark.timeout(max(300, POSTGRES_GAMES * 30))
-def test_games_on_postgres(database: str) -> None:
-    open_: list[PostgresGround] = []
+@pytest.mark.timeout(max(300, LASTING_GAMES * 30))
+@pytest.mark.parametrize("kind", KINDS)
+def test_games_on_a_database(places: Places, kind: str) -> None:
+    open_: list[LastingGround] = []
 
     def fresh() -> Ground:
         while open_:
             open_.pop().close()
-        clear_turns(database)
-        open_.append(PostgresGround(database))
+        open_.append(places.ground(kind))
         return open_[0]
 
-    games = type("PostgresTurnGames", (TurnGames,), {"fresh": staticmethod(fresh)})
+    games = type("LastingTurnGames", (TurnGames,), {"fresh": staticmethod(fresh)})
     try:
-        run_state_machine_as_test(games, settings=rounds(POSTGRES_GAMES, 30))
+        run_state_machine_as_test(games, settings=rounds(LASTING_GAMES, 30))
     finally:
         while open_:
             open_.pop().close()

@@ -1,4 +1,5 @@
-"""A turn worker as a process of its own, for tests that kill it: `worker_process URL FOLDER NAME`.
+"""A turn worker as a process of its own, for tests that kill it:
+`worker_process KIND URL FOLDER NAME`.
 
 Its model answers request n of a turn when the file `n.go` is in the folder; that it was asked, and
 by whom, is told by a file `n.asked.NAME`.
@@ -11,17 +12,16 @@ import sys
 import threading
 from pathlib import Path
 
-from afl.kernel.postgres.store import PostgresStore
 from afl.kernel.waiting import PollPolicy
 from afl.turns.feed import SilentFeed
 from afl.turns.loop import TurnLoop
 from afl.turns.model import ModelRequest, Reply
 from afl.turns.models.scripted import Answer, Call, ScriptedModel, thoughts
 from afl.turns.ports import Listener
-from afl.turns.postgres_store import PostgresTurnStore
 from afl.turns.prices import PriceBook
 from afl.turns.worker import TurnWorker, TurnWorkerConfig
 from tests.turns.driving import FacetTools, FixedBriefs, OneModel, brief, tool
+from tests.turns.lasting_stores import lasting_store
 
 LEASE_SECONDS = 1.5
 SCRIPT = [
@@ -47,21 +47,24 @@ class Gated(ScriptedModel):
         return await super().ask(request, listener)
 
 
-def main(url: str, folder: str, name: str) -> None:
-    kernel = PostgresStore.connect(url, max_size=4)
-    loop = TurnLoop(
-        PostgresTurnStore(kernel),
-        OneModel(Gated(Path(folder), name)),
-        PriceBook(),
-        FixedBriefs(brief(tool("sweep"))),
-        FacetTools(),
-        SilentFeed(),
-    )
-    config = TurnWorkerConfig(
-        lease_seconds=LEASE_SECONDS, renew_seconds=0.3, poll=PollPolicy(0.02, 0.1), store_threads=2
-    )
-    TurnWorker(loop, config).start()
-    threading.Event().wait()
+def main(kind: str, url: str, folder: str, name: str) -> None:
+    with lasting_store(kind, url, max_size=4) as store:
+        loop = TurnLoop(
+            store,
+            OneModel(Gated(Path(folder), name)),
+            PriceBook(),
+            FixedBriefs(brief(tool("sweep"))),
+            FacetTools(),
+            SilentFeed(),
+        )
+        config = TurnWorkerConfig(
+            lease_seconds=LEASE_SECONDS,
+            renew_seconds=0.3,
+            poll=PollPolicy(0.02, 0.1),
+            store_threads=2,
+        )
+        TurnWorker(loop, config).start()
+        threading.Event().wait()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Log lines: what steps, handlers and processes say, kept so that none is lost without a word.
 
-A line goes to a file on the worker's disk first, from there to PostgreSQL, through JetStream where
-there is NATS, and leaves the disk when the database has it.
+A line goes to a file on the worker's disk first, from there to the database, through JetStream
+where there is NATS, and leaves the disk when the database has it.
 
     model        streams, lines, chunks of them, and what travels: slices of a spool
     codec        lines and slices as bytes
@@ -16,6 +16,6 @@ there is NATS, and leaves the disk when the database has it.
     shipping     from a spool to the store, and back with what may be freed
     jetstream    the road through NATS
     sink         the end of that road
-    store        the port of stores; `memory_store`, `postgres_store`
+    store        the port of stores; `memory_store`, `postgres_store`, `mongo_store`
     reading      stored lines, then those that come
 """

@@ -6,7 +6,8 @@ adds their chunks and moves the positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import Self, TypeVar
@@ -111,15 +112,22 @@ class PostgresLogStore:
         return int(self._ask("now", {})[0][0])
 
     def _ask(self, name: str, parameters: Mapping[str, object]) -> list[Row]:
-        return self._do(lambda cursor: cursor.execute(SQL[name], parameters).fetchall())
+        with _migrated():
+            return self._database.rows(SQL[name], parameters)
 
     def _do(self, work: Callable[[Cursor[Row]], T], *, transaction: bool = False) -> T:
-        try:
+        with _migrated():
             return self._database.run(work, transaction=transaction)
-        except _NOT_MIGRATED as error:
-            raise BadRequest(
-                "the database has no log lines yet; `afl db migrate` makes room for them"
-            ) from error
+
+
+@contextmanager
+def _migrated() -> Iterator[None]:
+    try:
+        yield
+    except _NOT_MIGRATED as error:
+        raise BadRequest(
+            "the database has no log lines yet; `afl db migrate` makes room for them"
+        ) from error
 
 
 def _append(cursor: Cursor[Row], slices: Sequence[Slice]) -> dict[str, int]:

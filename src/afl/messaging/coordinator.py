@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Protocol
 
 from afl.messaging.models import (
@@ -17,6 +18,9 @@ from afl.messaging.models import (
     MessageType,
     ReceivedMessage,
 )
+
+#: Settings by their names in `CoordinatorConfig`.
+Settings = Mapping[str, int | float | str]
 
 
 class MessageMetrics(Protocol):
@@ -105,7 +109,6 @@ class MessageCoordinator(ABC):
     async def recover_pending(self, agent_id: AgentId | None = None) -> int:
         """Hands what was held too long out again, or to the dead letters; tells how many."""
 
-    @abstractmethod
     async def configure(
         self,
         *,
@@ -118,6 +121,20 @@ class MessageCoordinator(ABC):
         dedupe_seconds: float | None = None,
     ) -> None:
         """Changes the settings of all processes that share the mailboxes."""
+        settings: dict[str, int | float | str | None] = {
+            "queue_size": queue_size,
+            "retry_attempts": retry_attempts,
+            "backoff_base": backoff_base,
+            "backoff_factor": backoff_factor,
+            "backoff_max": backoff_max,
+            "fairness": fairness,
+            "dedupe_seconds": dedupe_seconds,
+        }
+        await self._change({name: value for name, value in settings.items() if value is not None})
+
+    @abstractmethod
+    async def _change(self, settings: Settings) -> None:
+        """Changes those settings that are given. Raises `MessageRefused` for impossible ones."""
 
     @abstractmethod
     async def config(self) -> CoordinatorConfig:

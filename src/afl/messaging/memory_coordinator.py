@@ -17,7 +17,7 @@ from itertools import count
 
 from afl.base.clock import Clock
 from afl.base.system import SystemClock
-from afl.messaging.coordinator import MessageCoordinator, MessageMetrics
+from afl.messaging.coordinator import MessageCoordinator, MessageMetrics, Settings
 from afl.messaging.errors import MessageRefused
 from afl.messaging.letters import read, written
 from afl.messaging.memory_mailbox import Letter, MemoryMailbox
@@ -194,26 +194,7 @@ class MemoryMessageCoordinator(MessageCoordinator):
             boxes = self._mail.every() if agent_id is None else [self._mail.box(agent_id)]
             return sum(self._sweep(box) for box in boxes)
 
-    async def configure(
-        self,
-        *,
-        queue_size: int | None = None,
-        retry_attempts: int | None = None,
-        backoff_base: float | None = None,
-        backoff_factor: float | None = None,
-        backoff_max: float | None = None,
-        fairness: str | None = None,
-        dedupe_seconds: float | None = None,
-    ) -> None:
-        settings = {
-            "queue_size": queue_size,
-            "retry_attempts": retry_attempts,
-            "backoff_base": backoff_base,
-            "backoff_factor": backoff_factor,
-            "backoff_max": backoff_max,
-            "fairness": fairness,
-            "dedupe_seconds": dedupe_seconds,
-        }
+    async def _change(self, settings: Settings) -> None:
         with self._mail.lock:
             self._mail.config = changed(self._mail.config, settings)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from redis.asyncio import Redis, RedisCluster
 
-from afl.messaging.coordinator import MessageCoordinator, MessageMetrics
+from afl.messaging.coordinator import MessageCoordinator, MessageMetrics, Settings
 from afl.messaging.errors import MessageCoordinatorError, MessageRefused
 from afl.messaging.letters import written
 from afl.messaging.metrics import SILENT
@@ -218,27 +218,8 @@ class RedisMessageCoordinator(MessageCoordinator):
                 moved = recovered + buried
         return total
 
-    async def configure(
-        self,
-        *,
-        queue_size: int | None = None,
-        retry_attempts: int | None = None,
-        backoff_base: float | None = None,
-        backoff_factor: float | None = None,
-        backoff_max: float | None = None,
-        fairness: str | None = None,
-        dedupe_seconds: float | None = None,
-    ) -> None:
-        given = {
-            "queue_size": queue_size,
-            "retry_attempts": retry_attempts,
-            "backoff_base": backoff_base,
-            "backoff_factor": backoff_factor,
-            "backoff_max": backoff_max,
-            "fairness": fairness,
-            "dedupe_seconds": dedupe_seconds,
-        }
-        await self._settings.change({k: v for k, v in given.items() if v is not None})
+    async def _change(self, settings: Settings) -> None:
+        await self._settings.change(settings)
 
     async def config(self) -> CoordinatorConfig:
         return await self._settings.read()

@@ -1,6 +1,6 @@
 """A MongoDB for tests: each run has databases of its own, and leaves none behind.
 
-The server is found through `AFL_TEST_MONGODB`, else on this machine: a replica set, of one member
+The server is found through `TEST_MONGODB`, else on this machine: a replica set, of one member
 at least. Without one the tests are skipped.
 """
 
@@ -25,7 +25,7 @@ from afl.kernel.mongo.transaction import opened
 from afl.kernel.port import Transaction, Writes
 from afl.testing.clock import SequentialIds, VirtualClock
 
-_SERVER = os.environ.get("AFL_TEST_MONGODB", "mongodb://127.0.0.1:27017/?replicaSet=rs0")
+_SERVER = os.environ.get("TEST_MONGODB", "mongodb://127.0.0.1:27017/?replicaSet=rs0")
 
 
 def url_of(database: str) -> str:

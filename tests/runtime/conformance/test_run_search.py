@@ -29,6 +29,8 @@ TEXTS = (
     "key-1",
     "100%",
     "r",
+    "äRGER",
+    "ünd",
 )
 
 
@@ -117,6 +119,20 @@ def test_pages_come_to_all_runs(kept: Kept) -> None:
         assert seen == [each for each in runs if wanted.fits(each)]
 
 
+@pytest.mark.parametrize("among", [1, 4, 15])
+def test_labels_are_found_however_far_back(
+    postgres_kept: PostgresKept, monkeypatch: pytest.MonkeyPatch, among: int
+) -> None:
+    """The newest runs are looked at first, then more of them, then the index is asked."""
+    monkeypatch.setattr("afl.runtime.postgres.searching._AMONG", among)
+    runs = _made(postgres_kept, Random("labels"), 40)
+    for labels in (dict(LABELS[:1]), dict(LABELS[1:3]), {"env": "nowhere"}):
+        wanted = RunFilter(labels=labels)
+        fitting = [each for each in runs if wanted.fits(each)]
+        for limit in (1, 2, 5, 8, 100):
+            assert postgres_kept.store.search_runs(wanted, limit=limit) == fitting[:limit]
+
+
 def test_a_text_is_no_pattern(kept: Kept) -> None:
     plain, odd = begin(kept, workflow="w.Plain"), begin(kept, workflow="w.100%_\\done")
     for text, found in (
@@ -138,9 +154,9 @@ def test_nobody_is_the_child_of_what_is_no_run(kept: Kept) -> None:
     assert kept.store.count_runs(wanted) == {}
 
 
-def test_ids_that_tell_the_time_and_those_that_do_not(postgres_kept: PostgresKept) -> None:
+def test_ids_that_tell_the_time_and_those_that_do_not(server_kept: Kept) -> None:
     """A stretch of time is read as a stretch of ids as long as all ids tell the time."""
-    kept = postgres_kept
+    kept = server_kept
     made: list[Run] = []
     for _ in range(20):
         now = kept.store.now()

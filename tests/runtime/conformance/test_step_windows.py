@@ -36,7 +36,8 @@ def _tree(run: WorkflowId, rng: Random, count: int) -> list[StepDefinition]:
 
 
 def _step(run: WorkflowId, path: str, rng: Random) -> StepDefinition:
-    made = step(run, path, state=rng.choice(STATES), facet_name=rng.choice(FACETS))
+    kind = {"state": rng.choice(STATES), "facet_name": rng.choice(FACETS)}
+    made = step(run, path, **kind, statement_id=rng.choice(("s1", "s2", "s3")))
     if rng.random() < 0.2:
         made.mark_error({"type": "E", "message": rng.choice(("Disk full", "50% of it_"))})
     return made
@@ -140,6 +141,9 @@ MATCHES = (
     StepMatch(states=frozenset((StepState.CREATED, StepState.EVENT_TRANSMIT)), facet="ns.Pay"),
     StepMatch(states=frozenset()),
     StepMatch(facet="nobody"),
+    StepMatch(statement="s2"),
+    StepMatch(statement="s1", states=frozenset((StepState.STATEMENT_ERROR,))),
+    StepMatch(statement=""),
     StepMatch(text="DISK"),
     StepMatch(text="%"),
     StepMatch(text="ns.s", states=frozenset((StepState.CREATED,))),

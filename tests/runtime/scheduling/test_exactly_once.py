@@ -11,15 +11,23 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from afl.app.compiling import compile_program
 from afl.kernel.port import Transaction
 from afl.runtime.operations import Operations
-from afl.runtime.postgres_store import PostgresPersistence
-from afl.runtime.schedule import CatchUp, Overlap, Schedule, Times, fire_key
+from afl.runtime.persistence import PersistenceAPI
+from afl.runtime.schedule import (
+    CatchUp,
+    Firing,
+    Outcome,
+    Overlap,
+    Schedule,
+    Times,
+    fire_key,
+)
 from afl.runtime.scheduling.times import between
+from tests.runtime.kept import connect
 
 ROOT = Path(__file__).parents[3]
 FLOW = "namespace demo { workflow Tick(n: Int) => () andThen { sys.log(n = $.n) } }"
@@ -67,7 +75,7 @@ def processes(url: str) -> Iterator[Processes]:
         running.end()
 
 
-def schedules(store: PostgresPersistence) -> list[Schedule]:
+def schedules(store: PersistenceAPI) -> list[Schedule]:
     """Schedules that nobody was there for: each has as many fire times behind it."""
     now = store.now().replace(microsecond=0)
     start, end = now - TIMES_EACH * SECOND, now - SECOND
@@ -93,29 +101,28 @@ def schedules(store: PostgresPersistence) -> list[Schedule]:
     return made
 
 
-def count_firings(connection: psycopg.Connection[tuple[int]]) -> int:
-    row = connection.execute("select count(*) from afl.schedule_firing").fetchone()
-    assert row is not None
-    return row[0]
+def firings_of(store: PersistenceAPI, made: list[Schedule]) -> list[Firing]:
+    return [
+        firing
+        for schedule in made
+        for firing in store.get_firings(schedule.name, limit=2 * TIMES_EACH)
+    ]
 
 
 @pytest.mark.timeout(300)
-def test_each_fire_time_is_started_once_whoever_is_killed(runs_url: str) -> None:
-    with PostgresPersistence.connect(runs_url, max_size=2) as store:
+def test_each_fire_time_is_started_once_whoever_is_killed(server_url: str) -> None:
+    with connect(server_url) as store:
         Operations(store).deploy(compile_program(FLOW))
         made = schedules(store)
         end = time.monotonic() + PATIENCE_SECONDS
-        with (
-            psycopg.connect(runs_url, autocommit=True) as watch,
-            processes(runs_url) as running,
-        ):
+        with processes(server_url) as running:
             next_kill = FIRINGS // 6
-            while (fired := count_firings(watch)) < FIRINGS:
+            while (fired := len(firings_of(store, made))) < FIRINGS:
                 assert time.monotonic() < end, f"only {fired} were fired"
                 if fired >= next_kill:
                     running.kill_one()
                     next_kill = fired + FIRINGS // 6
-                time.sleep(0.01)
+                time.sleep(0.05)
             assert running.killed >= 3
         expected = {
             fire_key(each.name, moment)
@@ -123,12 +130,11 @@ def test_each_fire_time_is_started_once_whoever_is_killed(runs_url: str) -> None
             for moment in between(each.times, each.next_fire or store.now(), store.now())
         }
         assert len(expected) == FIRINGS
-        with psycopg.connect(runs_url) as look:
-            keys = [key for (key,) in look.execute("select key from afl.run")]
-            firings = look.execute("select outcome, run from afl.schedule_firing").fetchall()
-            tasks = look.execute("select id from afl.task").fetchall()
-            runs = look.execute("select id from afl.run").fetchall()
-    assert len(keys) == FIRINGS
-    assert set(keys) == expected
-    assert {outcome for outcome, _ in firings} == {"started"}
-    assert {run for _, run in firings} == {id_ for (id_,) in tasks} == {id_ for (id_,) in runs}
+        runs = store.find_runs(limit=2 * FIRINGS)
+        firings = firings_of(store, made)
+        tasks = store.kernel.find_tasks(limit=2 * FIRINGS)
+    assert len(runs) == FIRINGS
+    assert {run.key for run in runs} == expected
+    assert {firing.outcome for firing in firings} == {Outcome.STARTED}
+    assert {firing.run for firing in firings} == {task.id for task in tasks}
+    assert {firing.run for firing in firings} == {run.id for run in runs}

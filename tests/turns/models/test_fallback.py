@@ -46,6 +46,15 @@ def test_the_last_refusal_is_raised_when_all_refuse() -> None:
     assert error.message == "two"
 
 
+def test_who_listens_is_told_when_another_begins() -> None:
+    heard: list[tuple[str, str]] = []
+    models = {"a": ScriptedModel([ModelBusy("later")]), "b": ScriptedModel([Answer("Hi.")])}
+    names = ["scripted:a", "scripted:b"]
+    asked = ask_first(Registry(scripted=models), names, HELLO, lambda *each: heard.append(each))
+    asyncio.run(asked)
+    assert heard == [("again", ""), ("text", "Hi.")]
+
+
 def test_busy_beats_refused() -> None:
     error = failure(a=ModelBusy("later"), b=ModelRefused("never"))
     assert isinstance(error, ModelBusy)

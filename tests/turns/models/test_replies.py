@@ -86,7 +86,7 @@ def test_a_listener_hears_the_pieces_as_they_come(name: str) -> None:
         ("thinking", "m."),
         ("text", "Let me"),
         ("text", " look."),
-        ("tool_call", "look"),
+        ("tool", "look"),
         ("tool_call", '{"q"'),
         ("tool_call", ": 1}"),
     ]

@@ -102,7 +102,7 @@ def test_a_listener_hears_pieces() -> None:
         ("thinking", "Hm."),
         ("text", "Hell"),
         ("text", "o."),
-        ("tool_call", "look"),
+        ("tool", "look"),
         ("tool_call", "{}"),
     ]
 

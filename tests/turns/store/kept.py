@@ -12,12 +12,15 @@ from psycopg import Connection
 
 from afl.kernel import memory
 from afl.kernel.model import Json, TaskId, TaskSpec
+from afl.kernel.mongo import database as mongo
+from afl.kernel.mongo.store import MongoStore
 from afl.kernel.port import Transaction
 from afl.kernel.postgres.database import Database, Row
 from afl.kernel.postgres.store import PostgresStore
 from afl.testing.clock import SequentialIds, VirtualClock
 from afl.turns.memory_store import MemoryTurnStore
 from afl.turns.model import TURN, Allowance, Budget, BudgetKey, Hold, Spending
+from afl.turns.mongo_store import MongoTurnStore
 from afl.turns.ports import BudgetWait, TurnStore
 from afl.turns.postgres_store import PostgresTurnStore
 from tests.kernel.postgres.databases import clear, set_clock
@@ -42,6 +45,16 @@ class MemoryKept:
         self._clock.advance(by)
 
 
+class LastingKept(Kept, Protocol):
+    """A store that several processes may share."""
+
+    @property
+    def turns(self) -> PostgresTurnStore | MongoTurnStore: ...
+    def waiting(self) -> list[TaskId]:
+        """The turns that the database has a wait of."""
+        ...
+
+
 class PostgresKept:
     """The database is told the virtual time before each transaction."""
 
@@ -57,11 +70,35 @@ class PostgresKept:
     def advance(self, by: timedelta) -> None:
         self._clock.advance(by)
 
+    def waiting(self) -> list[TaskId]:
+        rows = self.kernel.database.rows(b"select task::text from afl.budget_wait", {})
+        return [TaskId(row[0]) for row in rows]
+
     def close(self) -> None:
         self.kernel.close()
 
     def _set_clock(self, connection: Connection[Row]) -> None:
         set_clock(connection, self._clock.now())
+
+
+class MongoKept:
+    """Each transaction is told the virtual time."""
+
+    def __init__(self, url: str) -> None:
+        self._clock = VirtualClock(tick=timedelta(microseconds=1))
+        self.url = url
+        self.kernel = MongoStore(mongo.Database(url, clock=self._clock.now), SequentialIds())
+        self.turns = MongoTurnStore(self.kernel)
+        self.store: TurnStore = self.turns
+
+    def advance(self, by: timedelta) -> None:
+        self._clock.advance(by)
+
+    def waiting(self) -> list[TaskId]:
+        return [TaskId(row["_id"]) for row in self.kernel.database.find("budget_wait", {})]
+
+    def close(self) -> None:
+        self.kernel.close()
 
 
 def clear_turns(url: str) -> None:

@@ -1,6 +1,6 @@
 """A process that serves turns: each asks once for what one call costs, or waits for room.
 
-    python -m tests.turns.store.spender URL NAME CENTS
+    python -m tests.turns.store.spender KIND URL NAME CENTS
 
 It tells on its output that it is there, and begins when its input ends.
 """
@@ -24,19 +24,16 @@ from afl.kernel.model import (
     WorkerId,
     WorkerSpec,
 )
-from afl.kernel.postgres.store import PostgresStore
 from afl.turns.errors import BudgetExhausted
 from afl.turns.model import BUDGETS, BudgetKey, Hold, Spending
-from afl.turns.ports import NO_TIMEOUT, BudgetWait
-from afl.turns.postgres_store import PostgresTurnStore
+from afl.turns.ports import NO_TIMEOUT, BudgetWait, TurnStore
+from tests.turns.lasting_stores import lasting_store
 
 #: Named in another order by every other process, so that locks are taken in no order but the right.
 COVERING = (BudgetKey("run", "r"), BudgetKey("agent", "a"), BudgetKey("tenant", "default"))
 
 
-def spend(
-    store: PostgresTurnStore, claim: Claim, amount: Spending, keys: tuple[BudgetKey, ...]
-) -> None:
+def spend(store: TurnStore, claim: Claim, amount: Spending, keys: tuple[BudgetKey, ...]) -> None:
     """One request of a turn, which costs as much as was reserved for it."""
     task, fence = claim.task.id, claim.fence
     applied = tuple(reply.id for reply in claim.replies)
@@ -61,12 +58,12 @@ def spend(
         )
 
 
-def main(url: str, name: str, cents: str) -> None:
+def main(kind: str, url: str, name: str, cents: str) -> None:
     worker = WorkerId(name)
     keys = COVERING if name[-1] in "02468" else COVERING[::-1]
     amount = Spending(usd=Decimal(cents) / 100, model_calls=1)
-    with PostgresStore.connect(url, max_size=1) as kernel:
-        store = PostgresTurnStore(kernel)
+    with lasting_store(kind, url) as store:
+        kernel = store.kernel
         kernel.register(WorkerSpec(worker, name, lease=timedelta(minutes=5)))
         print("there", flush=True)
         sys.stdin.read()

@@ -139,9 +139,19 @@ def test_the_sums_are_those_of_a_tenant_a_run_and_a_time(kept: Kept) -> None:
             kept.store.usage("run", since=later),
             kept.store.usage("run", run="one", since=later),
             kept.store.usage("run", tenant="other"),
+            kept.store.usage("run", tenant=None),
+            kept.store.usage("run", tenant=None, since=later),
         )
     ]
-    assert counts == [[("two", 2), ("one", 1)], [("two", 2)], [("two", 1)], [], [("two", 1)]]
+    assert counts == [
+        [("two", 2), ("one", 1)],
+        [("two", 2)],
+        [("two", 1)],
+        [],
+        [("two", 1)],
+        [("two", 3), ("one", 1)],
+        [("two", 1)],
+    ]
 
 
 def test_what_cannot_be_added_up_is_refused(kept: Kept) -> None:

@@ -15,9 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from afl.kernel.model import TaskId
 from afl.turns.errors import BudgetExhausted
 from afl.turns.model import Allowance, BudgetKey, Spending
+from tests.kernel.mongo.databases import clear
 from tests.turns.store.kept import (
     Kept,
     MemoryKept,
+    MongoKept,
     PostgresKept,
     await_room,
     clear_turns,
@@ -243,20 +245,36 @@ def test_games_in_memory() -> None:
     run_state_machine_as_test(BudgetGames, settings=rounds(150, 40))
 
 
-@pytest.mark.timeout(300)
-def test_games_on_postgres(turns_url: str) -> None:
-    open_: list[PostgresKept] = []
+def play(make: Callable[[], PostgresKept | MongoKept], games: int, steps: int) -> None:
+    open_: list[PostgresKept | MongoKept] = []
 
     def fresh() -> Kept:
         while open_:
             open_.pop().close()
-        clear_turns(turns_url)
-        open_.append(PostgresKept(turns_url))
+        open_.append(make())
         return open_[0]
 
     try:
-        games = type("PostgresGames", (BudgetGames,), {"fresh": staticmethod(fresh)})
-        run_state_machine_as_test(games, settings=rounds(15, 30))
+        played = type("LastingGames", (BudgetGames,), {"fresh": staticmethod(fresh)})
+        run_state_machine_as_test(played, settings=rounds(games, steps))
     finally:
         while open_:
             open_.pop().close()
+
+
+@pytest.mark.timeout(300)
+def test_games_on_postgres(turns_url: str) -> None:
+    def make() -> PostgresKept:
+        clear_turns(turns_url)
+        return PostgresKept(turns_url)
+
+    play(make, 15, 30)
+
+
+@pytest.mark.timeout(300)
+def test_games_on_mongo(turns_mongo_url: str) -> None:
+    def make() -> MongoKept:
+        clear(turns_mongo_url)
+        return MongoKept(turns_mongo_url)
+
+    play(make, 15, 30)

@@ -11,10 +11,10 @@ from decimal import Decimal
 import pytest
 
 from afl.kernel.model import CallStatus, State, TaskSpec
-from afl.kernel.postgres.store import PostgresStore
 from afl.turns.model import TURN, Allowance, BudgetKey
-from afl.turns.postgres_store import PostgresTurnStore
+from afl.turns.ports import TurnStore
 from tests.architecture.repository import ROOT
+from tests.turns.lasting_stores import KINDS, fresh_turns, lasting_store
 from tests.turns.store.spender import COVERING
 
 PROCESSES, TURNS, CENTS = 8, 48, 7
@@ -22,9 +22,9 @@ RUN, AGENT, TENANT = COVERING
 D = Decimal
 
 
-def spend(url: str) -> None:
+def spend(kind: str, url: str) -> None:
     """Lets all processes loose on the turns at once, and waits until nothing is left to do."""
-    command = [sys.executable, "-m", "tests.turns.store.spender", url]
+    command = [sys.executable, "-m", "tests.turns.store.spender", kind, url]
     with ExitStack() as stack:
         processes = []
         for number in range(PROCESSES):
@@ -51,7 +51,7 @@ def spend(url: str) -> None:
             assert process.wait(60) == 0, problems
 
 
-def wake(store: PostgresTurnStore) -> int:
+def wake(store: TurnStore) -> int:
     """Answers all whose budgets have room, as often as there is somebody new."""
     woken = 0
     while waits := store.ready_waits(limit=5):
@@ -64,7 +64,7 @@ def wake(store: PostgresTurnStore) -> int:
     return woken
 
 
-def spent(store: PostgresTurnStore, key: BudgetKey) -> Decimal:
+def spent(store: TurnStore, key: BudgetKey) -> Decimal:
     budget = store.get_budget(key)
     assert budget is not None
     assert budget.reserved.usd == 0
@@ -72,33 +72,33 @@ def spent(store: PostgresTurnStore, key: BudgetKey) -> Decimal:
     return budget.spent.usd
 
 
-def states(store: PostgresTurnStore) -> Counter[State]:
+def states(store: TurnStore) -> Counter[State]:
     return Counter(task.state for task in store.kernel.find_tasks(limit=1000) if task.kind == TURN)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_processes_never_settle_more_than_the_budget(turns_url: str) -> None:
-    url = turns_url
-    with PostgresStore.connect(url, max_size=2) as kernel:
+@pytest.mark.parametrize("kind", KINDS)
+def test_processes_never_settle_more_than_the_budget(kind: str) -> None:
+    with fresh_turns(kind) as url, lasting_store(kind, url) as store:
+        kernel = store.kernel
         kernel.enqueue([TaskSpec(TURN, "agent:default")] * TURNS)
-        store = PostgresTurnStore(kernel)
         store.set_budget(RUN, Allowance(usd=D("1.00")))
         store.set_budget(TENANT, Allowance(usd=D("50")))
-        spend(url)
+        spend(kind, url)
         assert spent(store, RUN) == spent(store, TENANT) == D("0.98")
         assert states(store) == {State.CLOSED: 14, State.WAITING: 34}
         assert wake(store) == 0
 
         store.set_budget(RUN, Allowance(usd=D("1.50")))
         assert wake(store) == 7
-        spend(url)
+        spend(kind, url)
         assert spent(store, RUN) == spent(store, TENANT) == D("1.47")
         assert states(store) == {State.CLOSED: 21, State.WAITING: 27}
 
         store.set_budget(RUN, Allowance())
         assert wake(store) == 27
-        spend(url)
+        spend(kind, url)
         assert spent(store, RUN) == spent(store, TENANT) == TURNS * D("0.07")
         assert states(store) == {State.CLOSED: TURNS}
         assert store.get_budget(AGENT) is None

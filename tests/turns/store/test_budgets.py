@@ -27,7 +27,7 @@ from tests.turns.store.kept import (
     RUN,
     TENANT,
     Kept,
-    PostgresKept,
+    LastingKept,
     allow,
     figures,
     reserve,
@@ -360,8 +360,8 @@ def test_what_forgotten_turns_had_reserved_counts_as_spent(kept: Kept) -> None:
     assert figures(kept) == (0, D("0.5"))
 
 
-def test_processes_that_look_at_once_count_each_turn_once(postgres_kept: PostgresKept) -> None:
-    kept = postgres_kept
+def test_processes_that_look_at_once_count_each_turn_once(lasting_kept: LastingKept) -> None:
+    kept = lasting_kept
     allow(kept, RUN, "100")
     allow(kept, TENANT, "100")
     for _ in range(40):

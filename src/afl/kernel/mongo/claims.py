@@ -44,10 +44,16 @@ class MongoClaims(Core):
         claims = self._claims_of(self._take_first(ready, worker, None))
         return claims[0] if claims else None
 
-    def _claim_ready(self, request: ClaimRequest, n: int) -> list[Claim]:
-        """Takes up to so many of the ready tasks that fit, the first in order first."""
+    def _claim_ready(self, request: ClaimRequest, n: int, *, is_busy: bool = False) -> list[Claim]:
+        """Takes up to so many of the ready tasks that fit, the first in order first. Whoever is
+        busy does not look whether there is one before it takes one."""
         taken: list[Document] = []
         crowd = 0
+        if is_busy and n == 1 and len(fitting := _fitting(request)) == 1:
+            due = _due(to_micros(self._database.now()))
+            return self._claims_of(
+                self._take_first({**due, **fitting[0]}, request.worker, request.token)
+            )
         while len(taken) < n and crowd < _LOOKS:
             due = _due(to_micros(self._database.now()))
             wanted = n - len(taken)

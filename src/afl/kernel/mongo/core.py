@@ -30,7 +30,15 @@ class Core:
 
     def _work(self, work: Callable[[WorkingSet], T], *, fences: int = 1) -> T:
         """Does work on rows in one transaction. `fences` is how many it may need."""
+        return self._database.transact(self._on_rows(work, fences))
 
+    def _work_alone(self, work: Callable[[WorkingSet], T]) -> T:
+        """Does work that makes one row and looks at no other."""
+        return self._database.write_one(self._on_rows(work, 1))
+
+    def _on_rows(
+        self, work: Callable[[WorkingSet], T], fences: int
+    ) -> Callable[[MongoTransaction], T]:
         def once(transaction: MongoTransaction) -> T:
             rows = WorkingSet(
                 transaction, self._values, self._take_fences, self._ids, fence_block=fences
@@ -39,7 +47,7 @@ class Core:
             rows.send()
             return answer
 
-        return self._database.transact(once)
+        return once
 
     def _take_fences(self, count: int) -> int:
         """The first of so many fences. # I9

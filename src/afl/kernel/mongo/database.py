@@ -69,6 +69,11 @@ class NotReplicated(KernelError):
     code = "kernel.not_replicated"
 
 
+class LostRace(StoreUnavailable):
+    """Somebody else is writing the same: at work, or gone without having ended a transaction, which
+    the server ends after a minute."""
+
+
 class Database:
     """A client, and transactions with it. Threads may share one; each process needs its own."""
 
@@ -245,22 +250,34 @@ class Database:
             )
         return int(found["last"]) + 1 if found is not None else 1
 
+    def write_one(self, work: Callable[[MongoTransaction], T]) -> T:
+        """Does work that reads nothing and writes one document, which needs no transaction.
+
+        Raises pymongo's `BulkWriteError` if the document is refused, such as for its key.
+        """
+        transaction = MongoTransaction(self._database, None, self.now())
+        answer = work(transaction)
+        assert transaction.pending_count == 1
+        with self._translated():
+            transaction.end()
+        return answer
+
     # Transactions
 
-    def transact(self, work: Callable[[MongoTransaction], T]) -> T:
+    def transact(self, work: Callable[[MongoTransaction], T], *, tries: int = _TRIES) -> T:
         """Does work in a transaction; again as a whole, if it lost a race.
 
         `work` may be called any number of times, and each time must do the same for the same
         documents. A key that somebody else has just used counts as a lost race: the next time the
-        work sees it.
+        work sees it. Raises `LostRace` when it has lost so many.
         """
         if not self._is_checked:
             self.check()
-        for attempt in range(_TRIES):
+        for attempt in range(tries):
             try:
                 return self._once(work)
             except PyMongoError as error:
-                if not _is_race(error) or attempt == _TRIES - 1:
+                if not _is_race(error) or attempt == tries - 1:
                     raise _translate(error) from error
             bound = min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt)
             self._wait(self._random.uniform(0, bound))
@@ -335,8 +352,10 @@ def _translate(error: PyMongoError) -> Exception:
             "`--replSet rs0` and run `rs.initiate()` once in its shell."
         )
     away = isinstance(error, OperationFailure) and error.code in _AWAY
-    if isinstance(error, ConnectionFailure | WTimeoutError) or away or _is_race(error):
+    if isinstance(error, ConnectionFailure | WTimeoutError) or away:
         return StoreUnavailable(f"The database cannot answer now: {error}")
+    if _is_race(error):
+        return LostRace(f"Others are writing the same documents: {error}")
     if error.has_error_label(_UNKNOWN):
         return StoreUnavailable(f"The database does not say whether it has committed: {error}")
     return error

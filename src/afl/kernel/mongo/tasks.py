@@ -58,6 +58,8 @@ class MongoTasks(MongoClaims):
                 writes(rows.transaction)
             return tasks
 
+        if writes is None and len(specs) == 1 and _stands_alone(specs[0]):
+            return self._work_alone(work)
         return self._work(work)
 
     def renew(self, worker: WorkerId, held: Sequence[int] = ()) -> Renewal:
@@ -120,7 +122,7 @@ class MongoTasks(MongoClaims):
 
         answers, claims, left = self._work(work, fences=request.n)
         if left > 0:
-            claims += self._claim_ready(request, left)
+            claims += self._claim_ready(request, left, is_busy=bool(commits))
         return answers, claims
 
     def extend(self, fence: Fence, by: timedelta) -> datetime | None:
@@ -150,6 +152,11 @@ class MongoTasks(MongoClaims):
             return transitions.stop(rows, row, given, force=force)
 
         return self._work(work)
+
+
+def _stands_alone(spec: TaskSpec) -> bool:
+    """Whether a task is one document, and nothing else depends on it."""
+    return spec.idem is None and spec.lane is None and spec.id is None
 
 
 def _known_idems(rows: WorkingSet, specs: Sequence[TaskSpec]) -> dict[tuple[str, str], TaskId]:

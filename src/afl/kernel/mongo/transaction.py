@@ -29,7 +29,7 @@ class MongoTransaction:
     __slots__ = ("_database", "_pending", "_session", "is_over", "now")
 
     def __init__(
-        self, database: MongoDatabase[Document], session: ClientSession, now: datetime
+        self, database: MongoDatabase[Document], session: ClientSession | None, now: datetime
     ) -> None:
         self._database = database
         self._session = session
@@ -41,6 +41,11 @@ class MongoTransaction:
         """Has operations done, in their order, at the latest when the transaction ends."""
         self._check_open()
         self._pending.setdefault(collection, []).extend(operations)
+
+    @property
+    def pending_count(self) -> int:
+        """How many operations wait to be sent."""
+        return sum(map(len, self._pending.values()))
 
     def update(self, collection: str, operation: Operation) -> int:
         """Does an operation at once; answers how many documents it found or made."""

@@ -8,34 +8,20 @@ from __future__ import annotations
 
 import random
 import secrets
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import psycopg
 
 from afl.base.system import SystemIds
-from afl.kernel.errors import KernelError, StoreUnavailable
 from afl.kernel.postgres.database import Database, PostgresTransaction, Row
 from afl.kernel.postgres.packing import Parameters, word_array
-from afl.messaging.errors import MessageCoordinatorError, MessageRefused
-from afl.messaging.letters import read
-from afl.messaging.models import (
-    AgentMessage,
-    CoordinatorConfig,
-    DeadLetter,
-    MailboxCounts,
-    ReceivedMessage,
-)
-from afl.messaging.postgres.rows import (
-    dead_of,
-    flag,
-    pack_messages,
-    parse_token,
-    received_of,
-    seconds,
-    storable_error,
-)
+from afl.messaging.asking import NOT_MIGRATED, ask_until_heard
+from afl.messaging.coordinator import Settings
+from afl.messaging.database_coordinator import Received
+from afl.messaging.errors import MessageRefused
+from afl.messaging.letters import parse_token, read, storable_error
+from afl.messaging.models import AgentMessage, CoordinatorConfig, DeadLetter, MailboxCounts
+from afl.messaging.postgres.rows import dead_of, flag, pack_messages, received_of, seconds
 from afl.messaging.postgres.statements import HOT
 from afl.messaging.rules import ROUND, deal
 from afl.messaging.tracing import traced
@@ -46,21 +32,9 @@ _NOT_MIGRATED = (
     psycopg.errors.UndefinedTable,
     psycopg.errors.InvalidSchemaName,
 )
-_TRIES = 3
-_PAUSE_SECONDS = 0.05
+_SETTINGS = [name for name in CoordinatorConfig.model_fields if name != "version"]
 #: One send of so many forgets what is over.
 _PRUNE_EVERY = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """What a look into a mailbox found."""
-
-    messages: list[ReceivedMessage]
-    #: how many became dead letters on the way
-    buried: int
-    #: after so many seconds time may make something ready
-    due_seconds: float | None
 
 
 class PostgresMail:
@@ -70,7 +44,6 @@ class PostgresMail:
         self._database = database
         self._ids = SystemIds()
         self._random = random.Random()
-        self._wait = threading.Event().wait
 
     def send(self, messages: Sequence[AgentMessage]) -> list[str]:
         """Of each message: `sent`, `known` or `full`."""
@@ -168,19 +141,20 @@ class PostgresMail:
         self._ask("subscribe", {"id": id_, "recipient": agent, "types": word_array(types)})
         return id_
 
-    def unsubscribe(self, id_: str) -> None:
-        self._ask("unsubscribe", {"id": id_})
+    def unsubscribe(self, agent: str, subscription: str) -> None:
+        self._ask("unsubscribe", {"id": subscription})
 
     def config(self) -> CoordinatorConfig:
         (row,) = self._ask("config", {})
         return CoordinatorConfig(**dict(zip(CoordinatorConfig.model_fields, row, strict=True)))
 
-    def configure(self, settings: Parameters) -> None:
-        self._ask("configure", settings)
+    def configure(self, settings: Settings) -> None:
+        unchanged: Parameters = dict.fromkeys(_SETTINGS)
+        self._ask("configure", {**unchanged, **{name: str(settings[name]) for name in settings}})
 
     def _held(self, agent: str, token: str) -> Parameters | None:
-        parsed = parse_token(token)
-        return parsed and {"recipient": agent, "receipt": parsed[0], "id": parsed[1]}
+        receipt, id_ = parse_token(token) or ("", "")
+        return {"recipient": agent, "receipt": receipt, "id": id_} if id_.isdecimal() else None
 
     def _answer(self, name: str, parameters: Parameters) -> object:
         ((answer,),) = self._ask(name, {**parameters, "operation": self._new_id()})
@@ -191,22 +165,11 @@ class PostgresMail:
 
     def _ask(self, name: str, parameters: Parameters) -> list[Row]:
         """Runs a statement, again if its answer is lost."""
-        for tried in range(_TRIES):
+
+        def ask(again: bool) -> list[Row]:
             try:
-                again = {"again": flag(tried > 0)}
-                return self._database.call(HOT[name], {**parameters, **again})
-            except StoreUnavailable as error:
-                if tried == _TRIES - 1:
-                    raise MessageCoordinatorError(
-                        f"The mailboxes cannot be reached ({error}). It is not known whether this "
-                        "was done; do it again when the database is back: a message with the same "
-                        "message_id is not sent twice."
-                    ) from error
-            except KernelError as error:
-                raise MessageRefused(str(error)) from error
+                return self._database.call(HOT[name], {**parameters, "again": flag(again)})
             except _NOT_MIGRATED as error:
-                raise MessageRefused(
-                    "the database has no mailboxes yet; `afl db migrate` makes them"
-                ) from error
-            self._wait(_PAUSE_SECONDS * tried)
-        raise AssertionError("unreachable")
+                raise MessageRefused(NOT_MIGRATED) from error
+
+        return ask_until_heard(ask)

@@ -1,4 +1,4 @@
-"""`python -m afl.runtime.runner`: a runner on a PostgreSQL database, with handlers from modules."""
+"""`python -m afl.runtime.runner`: a runner on a database, with handlers from modules."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from afl.base.errors import AflError, ConfigError
 from afl.base.settings import Settings
-from afl.kernel.postgres.doorbell import PostgresDoorbell
+from afl.kernel.doorbell import Doorbell
 from afl.runtime.evaluator import Evaluator
-from afl.runtime.postgres_store import PostgresPersistence
+from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.runner.registry import ToolRegistry
 from afl.runtime.runner.service import RunnerConfig, RunnerService
 
@@ -52,8 +52,7 @@ def _serve(options: argparse.Namespace) -> int:
         http_port=options.http_port,
         http_max_port_attempts=options.http_max_port_attempts,
     )
-    persistence = PostgresPersistence.connect(url, prepare_threshold=settings.prepare_threshold)
-    doorbell = PostgresDoorbell(url)
+    persistence, doorbell = _connect(url, settings)
     try:
         service = RunnerService(
             persistence, Evaluator(persistence), config, registry, doorbell=doorbell
@@ -66,6 +65,20 @@ def _serve(options: argparse.Namespace) -> int:
         doorbell.close()
         persistence.close()
     return 0
+
+
+def _connect(url: str, settings: Settings) -> tuple[PersistenceAPI, Doorbell]:
+    # each driver is an extra of its own
+    if url.startswith("mongodb"):
+        from afl.kernel.mongo.doorbell import MongoDoorbell  # noqa: PLC0415
+        from afl.runtime.mongo_store import MongoStore  # noqa: PLC0415
+
+        return MongoStore.connect(url), MongoDoorbell(url)
+    from afl.kernel.postgres.doorbell import PostgresDoorbell  # noqa: PLC0415
+    from afl.runtime.postgres_store import PostgresPersistence  # noqa: PLC0415
+
+    store = PostgresPersistence.connect(url, prepare_threshold=settings.prepare_threshold)
+    return store, PostgresDoorbell(url)
 
 
 def load_handlers(places: Sequence[str]) -> ToolRegistry:

@@ -4,6 +4,7 @@ before."""
 from __future__ import annotations
 
 from afl.kernel import memory
+from afl.kernel.kinds import is_on_mongo, is_on_postgres
 from afl.runtime.persistence import PersistenceAPI
 from afl.server.store_reads.from_kernel import KernelReads
 from afl.server.store_reads.port import StoreReads
@@ -14,9 +15,12 @@ def store_reads(persistence: PersistenceAPI) -> StoreReads:
     kernel = persistence.kernel
     if isinstance(kernel, memory.MemoryStore):
         return KernelReads(persistence)
-    # the driver is an extra of its own
-    from afl.kernel.postgres.store import PostgresStore  # noqa: PLC0415
+    # each driver is an extra of its own
+    if is_on_mongo(kernel):
+        from afl.server.store_reads.from_mongo import MongoReads  # noqa: PLC0415
+
+        return MongoReads(kernel)
     from afl.server.store_reads.from_postgres import PostgresReads  # noqa: PLC0415
 
-    assert isinstance(kernel, PostgresStore)
+    assert is_on_postgres(kernel)
     return PostgresReads(kernel)

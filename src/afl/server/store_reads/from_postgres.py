@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from psycopg import Cursor
 
@@ -150,21 +150,12 @@ class PostgresReads:
                 min(later, cap),
                 None if oldest is None else utc(oldest),
             )
-            for list_, name, ready, oldest, later, names in self._in_order(_BACKLOGS, parameters)
+            # of all tenants, whoever asks: a tenant's own could not be counted up to a cap, since
+            # what is skipped counts for nothing
+            for list_, name, ready, oldest, later, names in self._database.run(
+                _in_order(_BACKLOGS, parameters), transaction=True
+            )
         ]
-
-    def _in_order(self, statement: bytes, parameters: Mapping[str, object]) -> list[Row]:
-        """The rows of a statement that goes through an index in its order, up to a cap.
-
-        The planner takes caps for large and levels for many: it would collect all that is ready,
-        and compile what runs for a moment.
-        """
-
-        def work(cursor: Cursor[Row]) -> list[Row]:
-            cursor.execute(_PLAN_SIMPLY)
-            return cursor.execute(statement, parameters).fetchall()
-
-        return self._database.run(work, transaction=True)
 
     def totals(self, cap: int) -> list[ListTotals]:
         return [ListTotals(*row) for row in self._database.rows(_TOTALS, {"cap": cap})]
@@ -180,7 +171,7 @@ class PostgresReads:
 
     def oldest(self, list: str, short_name: str, limit: int) -> list[Task]:
         parameters = {"list": list, "name": short_name, "limit": limit}
-        return [task_of(row) for row in self._in_order(_OLDEST, parameters)]
+        return [task_of(row) for row in self._database.read(_in_order(_OLDEST, parameters))]
 
     def in_state(self, state: State, after: TaskId | None, limit: int) -> list[Task]:
         parameters = {"after": after or _FIRST, "limit": limit}
@@ -191,3 +182,19 @@ class PostgresReads:
 
     def runs_mark(self) -> str:
         return str(self._database.row(_RUNS_MARK, {"cap": _OPEN_RUNS}))
+
+
+def _in_order(
+    statement: bytes, parameters: Mapping[str, object]
+) -> Callable[[Cursor[Row]], list[Row]]:
+    """Reads the rows of a statement that goes through an index in its order, up to a cap.
+
+    The planner takes caps for large and levels for many: it would collect all that is ready, and
+    compile what runs for a moment.
+    """
+
+    def work(cursor: Cursor[Row]) -> list[Row]:
+        cursor.execute(_PLAN_SIMPLY)
+        return cursor.execute(statement, parameters).fetchall()
+
+    return work

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from afl.kernel.model import State, Task, TaskId, WorkerId
+from afl.kernel.model import State, Task, TaskId, Worker, WorkerId
+from afl.kernel.rules import serves
 from afl.runtime.calls import BUDGETS, PEOPLE, SIGNALS, TIMERS
 
 #: Lists that no worker claims from.
@@ -29,6 +30,17 @@ class Backlog:
     #: how many have a time that has not come, such as that of a retry
     later: int
     oldest_ready_at: datetime | None
+
+    def unserved(self, workers: Iterable[Worker]) -> tuple[str, ...]:
+        """The names that none of these live workers serves."""
+        if not self.ready:
+            return ()
+        there = [worker for worker in workers if self.list in worker.lists]
+        return tuple(
+            name
+            for name in self.names
+            if not any(serves(worker.handlers, name) for worker in there)
+        )
 
 
 @dataclass(frozen=True, slots=True)
