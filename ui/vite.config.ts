@@ -13,5 +13,5 @@ export default defineConfig({
     chunkSizeWarningLimit: 600,
   },
   worker: { format: "es" },
-  server: { proxy: { "/api": "http://127.0.0.1:7400" } },
+  server: { proxy: { "/api": "http://127.0.0.1:7400", "/auth": "http://127.0.0.1:7400" } },
 });

@@ -20,8 +20,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from afl import Client
-from afl.app.tracing.ids import span_id, trace_id
+from afl.app.tracing.ids import span_id
 from afl.app.tracing.work import TracedModels
+from afl.kernel.working.task_fields import trace_id
 from afl.turns.errors import ModelBusy
 from afl.turns.model import ModelRequest, Reply, UserSays
 from afl.turns.models.scripted import Answer, ScriptedModel

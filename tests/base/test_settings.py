@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import pytest
 
 from afl.base.errors import ConfigError
-from afl.base.settings import ColorMode, MailPlace, Settings
+from afl.base.settings import ColorMode, LogFormat, MailPlace, Settings
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
@@ -59,8 +60,10 @@ def test_statements_are_prepared_unless_told_otherwise(value: str, threshold: in
         (
             {"AFL_ZZZ": "1"},
             "There is no setting AFL_ZZZ. The settings are AFL_COLOR, AFL_DEBUG, AFL_DATABASE_URL, "
-            "AFL_NATS_URL, AFL_PREPARE, AFL_RETENTION, AFL_MODEL, AFL_MCP, AFL_REDIS_URL, "
-            "AFL_MAIL, AFL_LOGS_URL, AFL_OIDC_ISSUER, AFL_OIDC_AUDIENCE, AFL_TOKEN.",
+            "AFL_NATS_URL, AFL_PREPARE, AFL_RETENTION, AFL_AUDIT_RETENTION, AFL_MODEL, AFL_MCP, "
+            "AFL_REDIS_URL, AFL_MAIL, AFL_LOGS_URL, AFL_LOG_FORMAT, AFL_LOG_LEVEL, "
+            "AFL_OIDC_ISSUER, AFL_OIDC_AUDIENCE, AFL_OIDC_CLIENT_ID, AFL_OIDC_CLIENT_SECRET, "
+            "AFL_TOKEN.",
         ),
         (
             {"AFL_DEBGU": "1", "AFL_COLORS": ""},
@@ -74,6 +77,14 @@ def test_statements_are_prepared_unless_told_otherwise(value: str, threshold: in
         (
             {"AFL_DEBUG": "maybe"},
             "AFL_DEBUG is 'maybe'. It can be 1, true, yes, on, 0, false, no, off.",
+        ),
+        (
+            {"AFL_LOG_FORMAT": "jsn"},
+            "AFL_LOG_FORMAT is 'jsn'. It can be console, json. Did you mean 'json'?",
+        ),
+        (
+            {"AFL_LOG_LEVEL": "loud"},
+            "AFL_LOG_LEVEL is 'loud'. It can be debug, info, warning, error.",
         ),
         (
             {"AFL_RETENTION": "30"},
@@ -166,3 +177,30 @@ def test_signing_in_needs_an_issuer_and_an_audience() -> None:
             Settings.from_env(rest)
     with pytest.raises(ConfigError, match="a URL with https://"):
         Settings.from_env({**both, "AFL_OIDC_ISSUER": "login.example.org"})
+
+
+def test_a_browser_signs_in_as_a_client_that_the_issuer_knows() -> None:
+    both = {"AFL_OIDC_ISSUER": "https://login.example.org", "AFL_OIDC_AUDIENCE": "agentflow"}
+    client = {"AFL_OIDC_CLIENT_ID": "dashboard", "AFL_OIDC_CLIENT_SECRET": "hush"}
+    settings = Settings.from_env({**both, **client})
+    assert (settings.oidc_client_id, settings.oidc_client_secret) == ("dashboard", "hush")
+    assert "hush" not in repr(settings)
+    with pytest.raises(ConfigError, match="set AFL_OIDC_ISSUER too"):
+        Settings.from_env(client)
+    with pytest.raises(ConfigError, match="set AFL_OIDC_CLIENT_ID"):
+        Settings.from_env({**both, "AFL_OIDC_CLIENT_SECRET": "hush"})
+
+
+def test_how_processes_log_is_read() -> None:
+    given = Settings.from_env({"AFL_LOG_FORMAT": "JSON", "AFL_LOG_LEVEL": "debug"})
+    assert (given.log_format, given.log_level) == (LogFormat.JSON, "debug")
+    assert Settings.from_env({"AFL_LOG_LEVEL": ""}).log_level is None
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    told = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
+    with pytest.raises(ConfigError) as caught:
+        Settings.from_env({"AFL_ZZZ": "1"})
+    names = re.findall(r"AFL_\w+", caught.value.message.partition("The settings are")[2])
+    assert len(names) > 10
+    assert [name for name in names if f"`{name}`" not in told] == []

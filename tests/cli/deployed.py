@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from afl.app.serving import AppWorker
 from afl.runtime.errors import RunEnded
 from afl.runtime.worker import WorkerConfig
 from tests.cli.runner import run
+from tests.kernel.mongo import databases as mongo
 from tests.kernel.postgres.databases import empty_database
 
 FLOW = """\
@@ -88,7 +90,13 @@ def write_project(folder: Path, flow: str = FLOW, handlers: str = HANDLERS) -> N
 
 @contextmanager
 def fresh_database() -> Iterator[str]:
-    """The URL of a database with the schema, which is dropped afterwards."""
+    """The URL of a database with the schema, which is dropped afterwards. `TEST_STORE=mongo`
+    makes it a MongoDB, so that whatever is tested with this is tested there."""
+    if os.environ.get("TEST_STORE") == "mongo":
+        with mongo.empty_database() as url:
+            migrate(url)
+            yield url
+        return
     with empty_database() as conninfo:
         parts = conninfo_to_dict(conninfo)
         url = f"postgresql://{parts['host']}/{parts['dbname']}"

@@ -14,6 +14,8 @@ from afl.cli import exit_codes
 from afl.kernel.model import ClaimRequest, Close, Commit, Outcome, TaskSpec, WorkerId, WorkerSpec
 from afl.kernel.postgres.database import Database
 from afl.kernel.postgres.store import PostgresStore
+from afl.server.postgres_store import PostgresServerStore
+from afl.server.store import AuditEntry
 from tests.cli.runner import process, run
 from tests.cli.test_json_shapes import validate
 from tests.kernel.postgres.databases import (
@@ -117,9 +119,29 @@ def test_json_has_its_shape(url: str) -> None:
         assert json.loads(result.stdout) == {
             "version": 1,
             "removed": removed,
+            "audit_removed": 0,
             "limit_reached": reached,
         }
         assert result.stderr == ""
+
+
+def test_the_audit_trail_has_an_age_of_its_own(url: str) -> None:
+    now = datetime.now(UTC)
+    with PostgresServerStore.connect(url, max_size=1) as store:
+        store.rotate_audit(timedelta())
+        for days in [*[400] * 1_500, 200, 1]:
+            at = now - timedelta(days=days)
+            store.begin_audit(AuditEntry("ada", "admin", "a", "POST /runs", "", at=at))
+        first = run("db", "rotate", "--older-than", "50d", "--database", url)
+        assert first.stderr == (
+            "nothing to do: no run is that old\nremoved from the audit trail: 1500\n"
+        )
+        assert len(store.audit()) == 2
+        shorter = {"AFL_DATABASE_URL": url, "AFL_AUDIT_RETENTION": "100d"}
+        told = process("db", "rotate", "--older-than", "50d", "--json", variables=shorter)
+        assert json.loads(told.stdout)["audit_removed"] == 1
+        (left,) = store.audit()
+        assert left.at == now - timedelta(days=1)
 
 
 def test_a_database_without_the_schema_says_what_to_do() -> None:

@@ -81,7 +81,13 @@ def test_without_a_database_it_says_what_to_type() -> None:
 def test_a_database_that_is_none_of_ours() -> None:
     result = run("deploy", "-", "--database", "mysql://x/y", input=GOOD)
     assert result.exit_code == exit_codes.USAGE
-    assert "has to be a URL of PostgreSQL" in result.stderr
+    assert "has to be a URL of PostgreSQL, of MongoDB or of a server" in result.stderr
+    assert "help: it looks like postgresql://host/name, mongodb://host/name or https://host" in (
+        result.stderr
+    )
+    itself = run("worker", "--database", "mysql://x/y")
+    assert itself.exit_code == exit_codes.USAGE
+    assert "has to be a URL of PostgreSQL or of MongoDB\n" in itself.stderr
     away = run("deploy", "-", "--database", "postgresql://127.0.0.1:1/x", input=GOOD)
     assert away.exit_code == exit_codes.FAILED
     assert "error: cannot connect to the database: " in away.stderr

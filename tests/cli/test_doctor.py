@@ -13,25 +13,31 @@ import psycopg
 import pytest
 from click.testing import Result
 
-from afl import Client
+from afl import App, Client
 from afl.cli import exit_codes
-from afl.cli.doctoring.findings import Grade
 from afl.cli.doctoring.surroundings import check_clock, check_nats
 from afl.kernel.model import TaskSpec
-from tests.cli.deployed import FLOW, deployed_database, finished, fresh_database, worker
+from afl.server.checks.findings import Grade
+from tests.cli.deployed import FLOW, deployed_database, finished, fresh_database, submit, worker
 from tests.cli.runner import process, run
 from tests.cli.test_json_shapes import validate
 from tests.kernel.postgres.databases import empty_database, server_is_there
+from tests.runtime.serving import eventually
 
 needs_server = pytest.mark.skipif(
     not server_is_there(), reason="there is no PostgreSQL to test with"
 )
 
 
-def findings(result: Result) -> dict[str, dict[str, str | None]]:
+def every(result: Result) -> list[dict[str, str | None]]:
     validate(result.stdout, "doctor")
     assert result.stderr == ""
-    return {each["check"]: each for each in json.loads(result.stdout)["findings"]}
+    found: list[dict[str, str | None]] = json.loads(result.stdout)["findings"]
+    return found
+
+
+def findings(result: Result) -> dict[str | None, dict[str, str | None]]:
+    return {each["check"]: each for each in every(result)}
 
 
 def test_without_a_database_it_warns() -> None:
@@ -57,7 +63,10 @@ def test_a_database_that_cannot_be_reached_fails() -> None:
 def test_a_database_that_is_no_postgresql_fails() -> None:
     result = run("doctor", "--json", "--database", "mysql://host/name")
     assert result.exit_code == exit_codes.FAILED
-    assert findings(result)["database"]["fix"] == "it looks like postgresql://host/name"
+    assert (
+        findings(result)["database"]["fix"]
+        == "it looks like postgresql://host/name or mongodb://host/name"
+    )
 
 
 @needs_server
@@ -100,11 +109,46 @@ def test_facets_that_nobody_serves_and_tasks_that_wait() -> None:
 
 
 @needs_server
+def test_names_that_work_waits_for_and_nobody_serves() -> None:
+    flow = FLOW.replace("=> (n: Int)", '=> (n: Int) with Queue(name = "far")')
+    half = App("half")
+    with deployed_database(flow) as url:
+        submit(url, "Total", "-i", 'names=["a"]')
+        alone = run("doctor", "--database", url)
+        with worker(url, half), Client(url) as client:
+            kernel = client.operations.persistence.kernel
+            eventually(
+                lambda: {"demo.Greet", "demo.Fetch"} <= {task.name for task in kernel.find_tasks()},
+                "tasks that nobody serves",
+            )
+            result = run("doctor", "--json", "--database", url)
+            strict = run("doctor", "-q", "--strict", "--database", url)
+    assert "work waits for afl:execute, and no live worker serves that\n" in alone.stdout
+    assert "-> afl worker\n" in alone.stdout
+    told = [each for each in every(result) if each["check"] == "waiting"]
+    assert [(each["grade"], each["text"], each["fix"]) for each in told] == [
+        (
+            "warn",
+            "work waits for demo.Greet, and no live worker serves that",
+            "afl worker --handlers MODULE",
+        ),
+        (
+            "warn",
+            "work waits on the list far for demo.Fetch, and no live worker serves that",
+            "afl worker --list far --handlers MODULE",
+        ),
+    ]
+    assert result.exit_code == exit_codes.OK
+    assert strict.exit_code == exit_codes.FAILED
+    assert "warn  waiting       work waits for demo.Greet" in strict.stdout
+
+
+@needs_server
 def test_all_is_well_and_then_a_dead_letter() -> None:
     with deployed_database() as url, worker(url):
         well = run("doctor", "--database", url)
         assert well.exit_code == exit_codes.OK
-        assert well.stderr == "10 checks, all well\n"
+        assert well.stderr == "12 checks, all well\n"
         assert run("doctor", "-q", "--database", url).stdout == ""
         finished(url, "Hello", "-i", "name=bad")
         found = findings(run("doctor", "--json", "--database", url))

@@ -82,7 +82,7 @@ def test_create_list_and_next(url: str) -> None:
 
 
 def test_show_trigger_pause_resume_and_delete(url: str) -> None:
-    create(url, "often", "--every", "15m", "-i", "name=Ada")
+    create(url, "often", "--every", "15m", "-i", "name=Ada", "--label", "team=books")
     paused = schedules(url, "pause", "often", "--json")
     validate(paused.stdout, "schedules")
     assert json.loads(paused.stdout)["schedules"][0]["state"] == "paused"
@@ -92,14 +92,16 @@ def test_show_trigger_pause_resume_and_delete(url: str) -> None:
     shown = schedules(url, "show", "often")
     assert "state     paused" in shown.stdout
     assert '  name = "Ada"' in shown.stdout
+    assert "labels    team=books" in shown.stdout
     assert started in shown.stdout
     data = schedules(url, "show", "often", "--json")
     validate(data.stdout, "schedules")
     (schedule,) = json.loads(data.stdout)["schedules"]
     assert [each["note"] for each in schedule["firings"]] == ["triggered", "triggered"]
     assert schedule["last_run"]["state"] == "created"
-    runs = run("runs", "list", "--filter", "label.afl.schedule=often", "--database", url)
-    assert started in runs.stdout
+    assert schedule["labels"] == {"team": "books"}
+    for label in ("label.afl.schedule=often", "label.team=books"):
+        assert started in run("runs", "list", "--filter", label, "--database", url).stdout
     resumed = schedules(url, "resume", "often")
     assert "resumed often: it fires next at" in resumed.stderr
     gone = schedules(url, "delete", "often", "--json")

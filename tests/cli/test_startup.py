@@ -16,6 +16,7 @@ RUNS = 7
 #: What help must not load: slow packages, and everything that a command needs but help does not.
 UNWANTED = (
     "rich",
+    "structlog",
     "afl.lang",
     "afl.ir",
     "afl.cli.commands",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,12 +111,8 @@ class Stage:
 
 
 @contextmanager
-def open_stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    """A stage on the store that the fixture is for."""
-    if request.param == "memory":
-        url = f"memory:{secrets.token_hex(4)}"
-    else:
-        url = str(request.getfixturevalue("empty_url"))
+def open_stage(url: str) -> Iterator[Stage]:
+    """A stage on the store of this URL."""
     with open_backend(url, Settings()) as backend:
         app = App("shop", url)
         stage = Stage(backend, app)

@@ -95,7 +95,13 @@ class TestJobs:
         lines = admin.get(f"{API}/runs", params={"state": "paused"}).json()["items"]
         assert {line["id"] for line in lines} == set(runs)
         assert states(shop, later) == ["created"]
-        assert [each["id"] for each in admin.get(f"{API}/bulk").json()["items"]] == [job["id"]]
+        (line,) = admin.get(f"{API}/bulk").json()["items"]
+        assert (line["id"], line["filter"]["workflow"], line["named"]) == (
+            job["id"],
+            "shop.Sell",
+            0,
+        )
+        assert "failures" not in line
 
     def test_what_is_refused_is_noted(
         self, admin: TestClient, shop: Shop, runner: BulkRunner
@@ -104,16 +110,30 @@ class TestJobs:
         shop.handlers.clear()
         going = shop.run(drive=False).id
         unknown = "00000000-0000-7000-8000-000000000000"
-        form = {"verb": "cancel", "runs": [ended, going, unknown]}
+        form = {"verb": "cancel", "runs": [ended, going, unknown], "reason": "not needed"}
         job = admin.post(f"{API}/bulk", json=form).json()
         runner.start()
         done = finished(admin, job["id"])
         assert (done["done"], done["failed"]) == (1, 2)
+        assert (done["filter"], done["named"], done["reason"]) == (None, 3, "not needed")
+        assert done["runs"] == form["runs"]
         assert {(each["run"], each["code"]) for each in done["failures"]} == {
             (ended, "runtime.run_ended"),
             (unknown, "runtime.unknown_run"),
         }
         assert states(shop, going) == ["canceled"]
+
+    def test_the_list_is_read_page_by_page(self, admin: TestClient, shop: Shop) -> None:
+        forms = [{"verb": "pause", "text": f"t{number}"} for number in range(7)]
+        made = [admin.post(f"{API}/bulk", json=form).json()["id"] for form in forms]
+        seen, cursor = [], None
+        for _ in range(4):
+            asked = {"limit": 2} | ({} if cursor is None else {"cursor": cursor})
+            page = admin.get(f"{API}/bulk", params=asked).json()
+            seen += [(line["id"], line["filter"]["text"]) for line in page["items"]]
+            cursor = page["next"]
+        assert cursor is None
+        assert seen == [(made[number], f"t{number}") for number in reversed(range(7))]
 
     def test_the_server_of_the_application_does_it(self, backend: Backend, shop: Shop) -> None:
         old = shop.failed()
@@ -188,11 +208,11 @@ def _fields(job: Job) -> dict[str, Any]:
 
 
 class TestDeath:
-    def test_another_server_goes_on(self, empty_url: str) -> None:
-        with open_backend(empty_url, Settings(), auth=False) as backend:
+    def test_another_server_goes_on(self, database_url: str) -> None:
+        with open_backend(database_url, Settings(), auth=False) as backend:
             shop = Shop(backend)
             runs = [shop.run(drive=False).id for _ in range(200)]
-            with server_process(empty_url) as first, httpx.Client(base_url=first.url) as client:
+            with server_process(database_url) as first, httpx.Client(base_url=first.url) as client:
                 job = client.post(f"{API}/bulk", json={"verb": "cancel"}).json()["id"]
                 while client.get(f"{API}/bulk/{job}").json()["done"] < 5:
                     pass
@@ -201,7 +221,10 @@ class TestDeath:
             assert left is not None
             assert left.state == "running"
             assert left.done < len(runs)
-            with server_process(empty_url) as second, httpx.Client(base_url=second.url) as client:
+            with (
+                server_process(database_url) as second,
+                httpx.Client(base_url=second.url) as client,
+            ):
                 done = finished(client, job)
             assert (done["state"], done["done"], done["failed"]) == ("done", len(runs), 0)
             assert set(states(shop, *runs)) == {"canceled"}

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from afl.kernel.model import ClaimRequest, TaskSpec, WorkerId, WorkerSpec, WorkerState
+from afl.bridges.turn_stores import turn_store
+from afl.kernel.model import (
+    ClaimRequest,
+    RunId,
+    TaskId,
+    TaskSpec,
+    WorkerId,
+    WorkerSpec,
+    WorkerState,
+)
 from afl.server.application import API, create_app
 from afl.server.backend import Backend
+from afl.turns.model import Price, Usage, UsageEntry
 from tests.server.calling import token_for
 from tests.server.shop import Shop, pack, pay
 
@@ -127,3 +138,42 @@ class TestHome:
         assert ids(found["recent"]) == ids(found["stuck"]) == [own.id]
         assert found["queue_depth"] == found["dead_letters"] == 0
         assert found["unserved"] == ["shop.Pack"]
+
+
+def test_spend_is_that_of_the_tenants_that_a_caller_sees(
+    admin: TestClient, backend: Backend
+) -> None:
+    for number, (tenant, usd) in enumerate((("default", "0.25"), ("a", "0.5"), ("b", "1"))):
+        spend(backend, number, tenant, usd)
+    app = create_app(backend)
+    narrow = TestClient(app, headers=token_for(backend, "viewer", "a"))
+    other = TestClient(app, headers=token_for(backend, "viewer", "c"))
+    for client, spent in ((admin, 1.75), (narrow, 0.5), (other, 0.0)):
+        told = home(client)["spend"]
+        assert (told["today_usd"], told["week_usd"]) == (spent, spent)
+        lines = client.get(f"{API}/cost", params={"by": "day"}).json()
+        assert sum(line["cost_usd"] for line in lines) == spent
+    by_model = admin.get(f"{API}/cost", params={"by": "model", "since": "1d"}).json()
+    assert [(line["key"], line["cost_usd"]) for line in by_model] == [("test:m", 1.75)]
+
+
+def spend(backend: Backend, number: int, tenant: str, usd: str) -> None:
+    persistence = backend.services.persistence
+    now = persistence.now()
+    entry = UsageEntry(
+        task=TaskId(f"00000000-0000-7000-8000-{number:012}"),
+        number=0,
+        run=RunId(f"r{number}"),
+        tenant=tenant,
+        agent=None,
+        facet=None,
+        step=None,
+        model="test:m",
+        usage=Usage(10, 5),
+        price=Price(Decimal(usd), "v1"),
+        tool_calls=0,
+        started_at=now,
+        ended_at=now,
+    )
+    store = turn_store(persistence)
+    persistence.kernel.commit((), writes=lambda opened: store.record_usage(opened, entry))

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.server.run_stage import Stage, open_stage
-
-
-@pytest.fixture(params=["memory", "postgres"])
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with open_stage(request) as made:
-        yield made
+from tests.server.run_stage import Stage
 
 
 def test_callers_and_called_runs_know_each_other(stage: Stage) -> None:

@@ -34,8 +34,8 @@ namespace demo {
 
 
 @pytest.fixture
-def logged(empty_url: str) -> Iterator[Backend]:
-    with open_backend(empty_url, Settings()) as backend:
+def logged(database_url: str) -> Iterator[Backend]:
+    with open_backend(database_url, Settings()) as backend:
         backend.client.deploy(FLOW)
         yield backend
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
+from typing import Any
 
 from afl.kernel.model import Json
 from afl.server.application import API
-from tests.server.run_stage import Stage, open_stage
+from tests.server.run_stage import Stage
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with open_stage(request) as made:
-        yield made
-
-
-def _by_name(rows: list[dict[str, object]]) -> dict[str, dict[str, object]]:
+def _by_name(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {str(row["name"]): row for row in rows}
 
 
@@ -43,6 +35,19 @@ def test_every_step_that_has_not_ended_says_why(stage: Stage) -> None:
         assert page["total"] == 7
         assert page["next"] is None
         assert rows["later"]["attempts"] == 1
+        parts = {name: [part["part"] for part in row["parts"]] for name, row in rows.items()}
+        assert parts == {
+            "nap": ["waiting"],
+            "signal": ["waiting"],
+            "person": ["waiting"],
+            "nobody": ["queued"],
+            "later": ["earlier", "retry"],
+            "busy": ["running"],
+            "last": [],
+        }
+        tried, waits = rows["later"]["parts"]
+        assert (tried["start"], waits["end"]) == (rows["later"]["created_at"], None)
+        assert tried["start"] < tried["end"] == waits["start"]
 
         summary = stage.get(f"/runs/{run}/summary")
         assert summary["states"] == {"waiting": 3, "needs_you": 1, "queued": 1, "running": 1}
@@ -90,12 +95,19 @@ def test_rows_that_match_are_found_anywhere(stage: Stage) -> None:
     (row,) = failed["items"]
     assert (row["path"], row["state"], row["attempts"]) == ("0/s", "dead_letter", 2)
     assert row["error"] == "ValueError: no luck with 1"
+    # the first attempt and the wait after it, and then the last one
+    assert [part["part"] for part in row["parts"]] == ["earlier", "failed"]
+    assert row["parts"][0]["end"] == row["parts"][1]["start"]
+    assert row["parts"][1]["end"] == row["ended_at"]
     summary = stage.get(f"/runs/{run}/summary")
     assert summary["states"] == {"done": 1, "dead_letter": 1, "skipped": 1}
     assert summary["progress"]["failed"] == 1
     (skipped,) = stage.get(f"/runs/{run}/rows", state="skipped")["items"]
     assert (skipped["path"], skipped["skipped_because"]) == ("0/t", "0/s")
     assert skipped["attempts"] == 0
+    told = stage.get(f"/runs/{run}/events")["items"]
+    # what was skipped has never started
+    assert [event["kind"] for event in told if event["step"] == "0/t"] == ["skipped"]
     by_facet = stage.get(f"/runs/{run}/rows", facet="shop.Shaky")["items"]
     assert [row["path"] for row in by_facet] == ["0/s", "0/t"]
     (found,) = stage.get(f"/runs/{run}/rows", text="OK")["items"]
@@ -103,6 +115,38 @@ def test_rows_that_match_are_found_anywhere(stage: Stage) -> None:
     (first,) = stage.get(f"/runs/{run}/rows", facet="shop.Shaky", limit=1)["items"]
     assert first["path"] == "0/s"
     assert stage.get(f"/runs/{run}/rows", state="running")["items"] == []
+
+
+def test_the_rows_of_one_statement(stage: Stage) -> None:
+    names: list[Json] = [f"n{number}" for number in range(12)]
+    stage.release.set()
+    with stage.app.worker():
+        run = stage.client.submit("shop.Each", {"names": names}).id
+        stage.client.run(run).wait("30s")
+    (loop,) = stage.get(f"/runs/{run}/rows")["items"]
+    inside = _by_name(stage.get(f"/runs/{run}/rows", parent="0/3")["items"])
+    statement = inside["g"]["statement"]
+    assert inside["yield-0"]["statement"] != statement
+    wanted = sorted(f"0/{number}/g" for number in range(12))
+    for limit in (1, 5, 12, 200):
+        paths: list[str] = []
+        cursor: dict[str, str] = {}
+        while True:
+            page = stage.get(f"/runs/{run}/rows", statement=statement, limit=limit, **cursor)
+            assert len(page["items"]) <= limit
+            assert {row["statement"] for row in page["items"]} <= {statement}
+            paths += [row["path"] for row in page["items"]]
+            if page["next"] is None:
+                break
+            cursor = {"cursor": page["next"]}
+        assert paths == wanted
+    both = stage.get(f"/runs/{run}/rows", statement=statement, text="0/1", state="done")
+    assert [row["path"] for row in both["items"]] == ["0/1/g", "0/10/g", "0/11/g"]
+    # a foreach has its own row and those of its iterations
+    own = stage.get(f"/runs/{run}/rows", statement=loop["statement"])["items"]
+    assert {row["path"] for row in own} == {"0", *(f"0/{number}" for number in range(12))}
+    assert stage.get(f"/runs/{run}/rows", statement="nothing")["items"] == []
+    assert stage.get(f"/runs/{run}/rows", statement=statement, state="failed")["items"] == []
 
 
 def test_pages_go_on_where_they_ended(stage: Stage) -> None:

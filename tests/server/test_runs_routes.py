@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -13,13 +12,7 @@ from afl.kernel.model import RunId, TaskId
 from afl.runtime.step import WorkflowId
 from afl.server.application import API
 from afl.turns.model import Price, Usage, UsageEntry
-from tests.server.run_stage import Stage, open_stage
-
-
-@pytest.fixture(params=["memory", "postgres"])
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with open_stage(request) as made:
-        yield made
+from tests.server.run_stage import Stage
 
 
 def _spend(stage: Stage, run: str, usd: str) -> None:

@@ -45,12 +45,25 @@ class TestMaking:
             {"name": "other", "every": None},
             {"name": "other", "inputs": {"dollars": 1}},
             {"name": "other", "every": None, "cron": "99 * * * *"},
-            {"name": "other", "labels": {"a": "b"}},
+            {"name": "other", "labels": {"afl.schedule": "b"}},
             {"name": "other", "overlap": "never"},
         ):
             refused = admin.post(f"{API}/schedules", json={**NIGHTLY, **change})
             assert refused.status_code == 422, refused.text
         assert admin.get(f"{API}/schedules/other").status_code == 404
+
+    def test_its_runs_bear_its_labels(self, admin: TestClient, shop: Shop) -> None:
+        labels = {"env": "prod", "team": "books"}
+        made = admin.post(f"{API}/schedules", json={**NIGHTLY, "labels": labels}).json()
+        assert made["labels"] == labels
+        assert admin.post(f"{API}/schedules/nightly/pause").json()["labels"] == labels
+        run = admin.post(f"{API}/schedules/nightly/trigger").json()
+        assert {name: run["labels"][name] for name in labels} == labels
+        assert (run["labels"]["afl.schedule"], run["trigger"]) == ("nightly", "schedule:nightly")
+        found = admin.get(f"{API}/runs", params={"label": "team=books"}).json()["items"]
+        assert [line["id"] for line in found] == [run["id"]]
+        changed = {**NIGHTLY, "replace": True, "labels": {"env": "test"}}
+        assert admin.post(f"{API}/schedules", json=changed).json()["labels"] == {"env": "test"}
 
     def test_a_preview_keeps_nothing(self, admin: TestClient, shop: Shop) -> None:
         form = {**NIGHTLY, "every": None, "cron": "0 3 * * *", "zone": "Europe/Berlin"}

@@ -162,6 +162,23 @@ def test_health_says_what_is_missing(admin: TestClient, backend: Backend) -> Non
     assert checks["deployed"]["ok"]
 
 
+def test_health_names_what_work_waits_for_to_those_who_see_all(
+    admin: TestClient, backend: Backend
+) -> None:
+    backend.client.deploy(WAITING)
+    backend.client.submit("demo.Wait", {"key": "k"})
+    checks = {each["name"]: each for each in admin.get(f"{API}/health").json()["checks"]}
+    assert checks["waiting"] == {
+        "name": "waiting",
+        "ok": False,
+        "sentence": "Work waits for afl:execute, and no live worker serves that.",
+        "hint": "afl worker",
+    }
+    narrow = TestClient(create_app(backend), headers=token_for(backend, "admin", "a"))
+    told = [each["name"] for each in narrow.get(f"{API}/health").json()["checks"]]
+    assert told == ["database", "deployed", "workers", "facets", "dead letters", "oldest task"]
+
+
 def test_health_names_no_address(admin: TestClient, backend: Backend) -> None:
     assert "127.0.0.1" not in admin.get(f"{API}/health").text
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-
-import pytest
 
 from afl.kernel.model import (
     CallStatus,
@@ -21,13 +18,7 @@ from afl.kernel.model import (
 from afl.runtime.step import WorkflowId
 from afl.runtime.superseded import Superseded
 from afl.server.application import API
-from tests.server.run_stage import Stage, open_stage
-
-
-@pytest.fixture(params=["memory", "postgres"])
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with open_stage(request) as made:
-        yield made
+from tests.server.run_stage import Stage
 
 
 def test_a_step_tells_what_it_was_given_and_gave(stage: Stage) -> None:
@@ -104,7 +95,9 @@ def test_a_lost_attempt_and_the_next_are_both_there(stage: Stage) -> None:
     assert row["why_code"] == "worker_lost"
     assert stage.get(f"/runs/{run}/summary")["states"] == {"lost": 1}
     stage.until(lambda: kernel.sweep().tasks_recovered)
-    assert stage.row(run, path, state="queued")["attempts"] == 1
+    waits = stage.row(run, path, state="queued")
+    assert waits["attempts"] == 1
+    assert [part["part"] for part in waits["parts"]] == ["earlier", "queued"]
     kernel.register(WorkerSpec(other, "other", handlers=("shop.Nobody",)))
     (again,) = kernel.claim(ClaimRequest(other, ("shop.Nobody",)))
     live = stage.get(f"/runs/{run}/step", path=path)
@@ -120,6 +113,9 @@ def test_a_lost_attempt_and_the_next_are_both_there(stage: Stage) -> None:
     done = stage.get(f"/runs/{run}/step", path=path)
     assert [each["state"] for each in done["attempts"]] == ["lost", "done"]
     assert (done["row"]["attempts"], done["output"]["value"]) == (2, {"n": 2})
+    lost_part, last_part = done["row"]["parts"]
+    assert (lost_part["part"], last_part["part"]) == ("lost", "running")
+    assert lost_part["end"] == last_part["start"] == done["attempts"][0]["ended_at"]
     events = stage.get(f"/runs/{run}/events")["items"]
     told = {(each["kind"], each["worker"]) for each in events if each["step"] == path}
     assert {("lost", "lost"), ("superseded", "lost"), ("finished", None)} <= told

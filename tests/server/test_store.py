@@ -1,4 +1,5 @@
-"""The stores of the server keep the same promises: in memory and in PostgreSQL."""
+"""The stores of the server keep the same promises: in memory, in PostgreSQL and in
+MongoDB."""
 
 from __future__ import annotations
 
@@ -38,13 +39,15 @@ JOB = Job(
 needs_postgres = pytest.mark.skipif(not server_is_there(), reason="no PostgreSQL to test with")
 
 
-@pytest.fixture(params=["memory", "postgres"])
+@pytest.fixture(params=["memory", "postgres", "mongo"])
 def store(request: pytest.FixtureRequest) -> Iterator[ServerStore]:
     if request.param == "memory":
         yield MemoryServerStore()
-        return
-    with PostgresServerStore.connect(str(request.getfixturevalue("empty_url"))) as made:
-        yield made
+    elif request.param == "postgres":
+        with PostgresServerStore.connect(str(request.getfixturevalue("empty_url"))) as made:
+            yield made
+    else:
+        yield request.getfixturevalue("mongo_store")
 
 
 class TestStore:
@@ -104,6 +107,23 @@ class TestStore:
         assert [each.id for each in store.audit(limit=2)] == [ids[5], ids[4]]
         assert [each.id for each in store.audit(before=ids[4], limit=2)] == [ids[3], ids[2]]
         assert [each.id for each in store.audit(tenant="a")] == [ids[4], ids[2], ids[0]]
+
+    def test_old_entries_go_the_oldest_first(self, store: ServerStore) -> None:
+        now = datetime.now(UTC)
+        ids = [
+            store.begin_audit(
+                AuditEntry("ada", "admin", "a", "POST /x", "", at=now - timedelta(days=days))
+            )
+            for days in (40, 30, 20, 0)
+        ]
+        assert store.rotate_audit(timedelta(days=50)) == 0
+        assert store.rotate_audit(timedelta(days=10), limit=1) == 1
+        assert [each.id for each in store.audit()] == ids[:0:-1]
+        assert store.rotate_audit(timedelta(days=10)) == 2
+        assert store.rotate_audit(timedelta(days=10)) == 0
+        (left,) = store.audit()
+        store.end_audit(left.id, 200, {})
+        assert store.begin_audit(AuditEntry("bob", "viewer", "a", "POST /y", "")) > left.id
 
     def test_views_are_of_their_owner_unless_shared(self, store: ServerStore) -> None:
         mine = SavedFilter("v1", "mine", "runs", "state=failed", False, "ada", "default")
@@ -215,7 +235,10 @@ def test_a_database_without_the_schema_says_what_to_do() -> None:
 
 
 def test_the_migrations_of_the_server_are_part_of_the_history() -> None:
-    assert [each.name for each in migrating.migrations() if each.number > 500] == ["server"]
+    assert [each.name for each in migrating.migrations() if each.number > 500] == [
+        "server",
+        "tenants",
+    ]
 
 
 def test_every_statement_has_a_name_and_a_use() -> None:

@@ -241,6 +241,30 @@ class TestMarks:
         assert marks.of(own) != before[0]
         assert marks.of(other) == before[1]
 
+    def test_who_is_alive_is_read_once_for_many_runs(self, backend: Backend) -> None:
+        shop, marks = Shop(backend), _Looks(backend)
+        topics = [Topic("run", shop.run(drive=False).id) for _ in range(3)]
+        apart = [marks.of(topic) for topic in topics]
+        assert marks.looks == 3
+        with marks.together():
+            assert [marks.of(topic) for topic in topics] == apart
+        assert marks.looks == 4
+        kernel = backend.services.persistence.kernel
+        kernel.register(WorkerSpec(WorkerId("w"), "w", handlers=("Pack",)))
+        with marks.together():
+            assert not {marks.of(topic) for topic in topics} & set(apart)
+        assert marks.looks == 5
+
+
+class _Looks(Marks):
+    """Marks that count how often they look who is alive."""
+
+    looks = 0
+
+    def _alive(self) -> str:
+        self.looks += 1
+        return super()._alive()
+
 
 class _Counted(Marks):
     """Marks that are counted as they are read."""

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from afl.server.application import API
-from tests.server.run_stage import Stage, open_stage
-
-
-@pytest.fixture(params=["memory", "postgres"])
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with open_stage(request) as made:
-        yield made
+from tests.server.run_stage import Stage
 
 
 def test_a_run_is_started_once_for_a_key(stage: Stage) -> None:

@@ -10,6 +10,7 @@ async function settled(page) {
 
 async function everyPage({ page, open, axe, shot }) {
   const paths = {
+    jobs: "/bulk",
     flows: "/flows",
     flow: "/flows/default/shop.Order",
     source: "/flows/default/shop.Order?tab=source",

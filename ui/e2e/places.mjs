@@ -57,8 +57,11 @@ async function schedules({ page, open, sees }) {
   await dialog.getByLabel(/^Cron/).fill("0 3 * * *");
   await sees("cron is told in words", dialog.getByText("At 03:00"));
   await sees("and when it fires next", dialog.getByText(/^Next:/));
+  await dialog.getByLabel("Labels of its runs").fill("no label");
+  await sees("what is no label is told", dialog.getByText("Write labels as name=value."));
+  await dialog.getByLabel("Labels of its runs").fill("team=books");
   await dialog.getByRole("button", { name: "Create" }).click();
-  await sees("it is listed", page.getByRole("row", { name: /nightly/ }));
+  await sees("it is listed", page.getByRole("row", { name: /nightly.*team=books/ }));
   await page.getByRole("button", { name: "Pause nightly" }).click();
   await sees("it is paused", page.getByRole("row", { name: /nightly/ }).getByText("Paused"));
   await page.getByRole("button", { name: "Resume nightly" }).click();

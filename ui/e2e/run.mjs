@@ -51,10 +51,24 @@ await drive("run", async ({ page, open, check, sees, axe, shot }) => {
     (await page.getByRole("row").filter({ hasText: "charged" }).count()) ===
       (await page.getByRole("row").filter({ hasText: /because 1\/\d+\/charged/ }).count()),
   );
+  check("and is in the address", page.url().includes("statement="), page.url());
+  const statement = page.getByLabel("Statement", { exact: true });
+  await statement.selectOption({ label: "foreach customer" });
+  await sees("a foreach has its iterations", page.getByRole("row").filter({ hasText: /^1\/11/ }));
+  check("and nothing else", (await page.getByRole("row").filter({ hasText: "told" }).count()) === 0);
   await page.getByRole("button", { name: "Clear" }).click();
   await page.getByRole("button", { name: "Table" }).click();
   await sees("the graph is a table too", page.getByRole("table").getByText("foreach customer"));
   await axe("the table of the graph");
+
+  // how long it took, and what for
+  await open(`/runs/${runs.failed}?tab=timeline&state=dead_letter`);
+  const bar = page.getByRole("gridcell", { name: /^earlier attempts .*, failed attempt/ });
+  await sees("a bar tells attempts apart from the last", bar);
+  await open(`/runs/${runs.waits}?tab=timeline`);
+  await sees("what nobody serves is queued", page.getByRole("gridcell", { name: /^queued / }));
+  await sees("what a person has to do waits", page.getByRole("gridcell", { name: /^waiting / }));
+  await axe("the timeline of what waits");
 
   // every tab
   const settled = {
@@ -69,7 +83,7 @@ await drive("run", async ({ page, open, check, sees, axe, shot }) => {
   };
   for (const tab of ["overview", "timeline", "steps", "events", "logs", "agents", "io", "source"]) {
     await open(`/runs/${runs.failed}?tab=${tab}`);
-    await page.getByText(settled[tab]).first().waitFor();
+    await page.getByText(settled[tab]).locator("visible=true").first().waitFor();
     await axe(`the tab ${tab}`);
     await shot(`run-${tab}`);
   }

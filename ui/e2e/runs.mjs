@@ -115,12 +115,32 @@ async function bulkCancel({ page, check, open, sees, axe, shot }) {
   await sees("the job tells how it ended", page.getByText("3 runs changed"));
   await axe("bulk job");
   await shot("job");
+  check("and names the runs", (await page.getByRole("list", { name: "Runs that were chosen" }).getByRole("link").count()) === 3);
   await open("/runs?label=batch%3Dbulk&state=canceled");
   await sees("the runs are canceled", page.getByText("3 of 3 runs listed"));
 }
 
+/** From the job that was just done to the list of all. */
+async function jobs({ page, check, sees, axe, shot }) {
+  await page.getByRole("link", { name: "Bulk actions" }).click();
+  await page.getByRole("heading", { name: "Bulk actions" }).waitFor();
+  const first = page.getByRole("row").nth(1);
+  await sees("the newest action is the first", first.getByText("batch=many"));
+  await sees("with how far it is", first.getByText("105 of 105"));
+  await sees("one that named its runs says how many", page.getByText("3 runs chosen one by one"));
+  await sees("and why", page.getByText("not needed"));
+  await axe("bulk actions");
+  await shot("jobs");
+  await first.getByRole("link", { name: "batch=many" }).click();
+  await sees("its runs are listed", page.getByText("100 of 105 runs listed"));
+  await page.getByRole("link", { name: "Bulk actions" }).click();
+  await page.getByRole("link", { name: "Cancel runs" }).first().click();
+  await sees("each has a page", page.getByText("105 runs changed"));
+  check("in the address", /\/bulk\/[0-9a-f-]+/.test(page.url()), page.url());
+}
+
 /** More than one page of them: the rest is read on the way down, and an action reaches all. */
-async function manyRuns({ page, check, open, sees }) {
+async function manyRuns({ page, check, open, sees, axe, shot }) {
   const one = (id) =>
     page.request.post("/api/v1/runs", {
       data: { workflow: "shop.Delivery", inputs: { id: `m${id}` }, labels: { batch: "many" } },
@@ -136,6 +156,7 @@ async function manyRuns({ page, check, open, sees }) {
   await page.getByRole("button", { name: "Cancel…" }).click();
   await page.getByRole("button", { name: "Cancel 105 runs" }).click();
   await sees("an action reaches all that match", page.getByText("105 runs changed"));
+  await jobs({ page, check, sees, axe, shot });
   await open("/runs?label=batch%3Dmany");
   await page.getByText("100 of 105 runs listed").waitFor();
   await page.getByRole("region", { name: "Runs", exact: true }).evaluate((box) => box.scrollTo(0, box.scrollHeight));

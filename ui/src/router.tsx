@@ -25,6 +25,7 @@ export const routes = [
   page("/", () => import("./pages/home/HomePage")),
   page("/runs", () => import("./pages/runs/RunsPage")),
   page("/runs/$run", () => import("./pages/run/RunPage")),
+  page("/bulk", () => import("./pages/runs/BulkListPage")),
   page("/bulk/$job", () => import("./pages/runs/BulkPage")),
   page("/flows", () => import("./pages/flows/FlowsPage")),
   page("/flows/$program/$workflow", () => import("./pages/flows/FlowPage")),

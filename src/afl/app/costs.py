@@ -34,6 +34,7 @@ class Costs:
         run: str | None = None,
         since: str | timedelta | datetime | None = None,
         limit: int = 100,
+        every_tenant: bool = False,
     ) -> list[UsageSum]:
         """Requests added up by `run`, `agent`, `facet`, `step`, `model` or `day`, the most
         expensive first; those of what has no agent, facet or step are under an empty key.
@@ -41,6 +42,7 @@ class Costs:
         Args:
             run: only those of this run and of all that it has called.
             since: only those since this time, or not longer ago than `7d`.
+            every_tenant: those of all tenants, for callers who may see them.
         """
         if by not in ROLLUPS:
             raise BadInputs(f"Cost is not added up by {by}. Use one of {', '.join(ROLLUPS)}.")
@@ -50,7 +52,8 @@ class Costs:
             span = span_of(since)
             assert span is not None
             since = self._persistence.now() - span
-        return self._store.usage(by, tenant=self._tenant, run=run, since=since, limit=limit)
+        tenant = None if every_tenant else self._tenant
+        return self._store.usage(by, tenant=tenant, run=run, since=since, limit=limit)
 
     def budgets(self, *, limit: int = 100) -> list[Budget]:
         """All budgets, with what is reserved and what was spent."""

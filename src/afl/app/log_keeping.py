@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
+from afl.app.engines import known_engine
 from afl.app.extras import extra_part
 from afl.app.log_handler import HandlerLogs, key_of
 from afl.app.services import Services
@@ -81,9 +82,9 @@ def _over_http(settings: Settings) -> HttpPlace:
 
 
 def _database(database: str, settings: Settings) -> DatabasePlace:
-    module = extra_part("afl.logs.postgres_store", "postgres", "Log lines need")
-    store = module.PostgresLogStore.connect(
-        database, max_size=3, prepare_threshold=settings.prepare_threshold
+    engine = known_engine(database)
+    store = engine.connect(
+        engine.logs, database, max_size=3, prepare_threshold=settings.prepare_threshold
     )
     return cast("DatabasePlace", store)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
+from afl.app.engines import known_engine
 from afl.app.extras import extra_part
 from afl.app.remote.addresses import is_server
 from afl.base.settings import Settings
@@ -21,6 +22,6 @@ def stored_logs(database: str) -> Iterator[LogStore]:
         with remote.RemoteLogs.connect(database, Settings.load().token) as lines:
             yield cast("LogStore", lines)
         return
-    module = extra_part("afl.logs.postgres_store", "postgres", "Log lines need")
-    with module.PostgresLogStore.connect(database, prepare_threshold=None) as store:
+    engine = known_engine(database)
+    with engine.connect(engine.logs, database) as store:
         yield cast("LogStore", store)

@@ -15,6 +15,7 @@ from afl.app.errors import BadDatabase
 from afl.app.services import Services
 from afl.base.settings import MailPlace, Settings
 from afl.kernel import memory
+from afl.kernel.kinds import is_on_mongo, is_on_postgres
 from afl.kernel.port import Store
 from afl.kernel.waiting import PollPolicy
 from afl.messaging.coordinator import MessageCoordinator
@@ -125,9 +126,12 @@ def _in_database(services: Services) -> MessageCoordinator:
     kernel = services.persistence.kernel
     if isinstance(kernel, memory.MemoryStore):
         return MemoryMessageCoordinator(_in_memory.setdefault(kernel, MemoryMailboxes()))
-    # the driver is an extra of its own
-    from afl.kernel.postgres.store import PostgresStore  # noqa: PLC0415
+    # each driver is an extra of its own
+    if is_on_mongo(kernel):
+        from afl.messaging.mongo_coordinator import MongoMessageCoordinator  # noqa: PLC0415
+
+        return MongoMessageCoordinator(kernel.database, services.doorbell, poll=_POLL)
     from afl.messaging.postgres_coordinator import PostgresMessageCoordinator  # noqa: PLC0415
 
-    assert isinstance(kernel, PostgresStore)
+    assert is_on_postgres(kernel)
     return PostgresMessageCoordinator(kernel.database, services.doorbell, poll=_POLL)

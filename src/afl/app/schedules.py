@@ -50,6 +50,7 @@ class Schedules:
         catch_up_within: Span | None = None,
         program: str = "default",
         replace: bool = False,
+        labels: Mapping[str, str] | None = None,
     ) -> Schedule:
         """Starts a workflow again and again; give one of `cron`, `every` and `at`.
 
@@ -63,6 +64,7 @@ class Schedules:
             catch_up_within: how far back `all` goes; a day if it is not said.
             program: the deployment whose program is run.
             replace: takes the place of the schedule with this name.
+            labels: of the runs that it starts.
 
         Raises:
             BadSchedule: it is not possible, or the name is taken; the message says what to do.
@@ -86,6 +88,7 @@ class Schedules:
             overlap_of(overlap),
             catch_up_of(catch_up),
             span_of(catch_up_within) or CATCH_UP_WITHIN,
+            labels=labels or {},
         )
         return self._schedules.create(schedule, replace_it=replace)
 

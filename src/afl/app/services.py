@@ -3,6 +3,7 @@
 Nothing else constructs a driver. A database is named by a URL:
 
     postgresql://host/name   PostgreSQL; needs the extra `postgres`
+    mongodb://host/name      MongoDB, a replica set; needs the extra `mongo`
     memory:                  this process's memory, for this connection alone
     memory:name              the same, shared by all in this process that use the name
     https://host:7400        a server that works on its database; needs the extra `server`
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import importlib
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from types import TracebackType
 from typing import Self, cast
 
-from afl.app.errors import BadDatabase
+from afl.app.engines import POSTGRES, Engine, engine_of
+from afl.app.errors import BadDatabase, ExtraMissing
+from afl.app.live import Live
 from afl.app.remote.addresses import is_server
 from afl.base.settings import Settings
 from afl.kernel.doorbell import Doorbell, LocalDoorbell
@@ -27,7 +30,6 @@ from afl.runtime.operations import Operations
 from afl.runtime.persistence import PersistenceAPI
 
 _MEMORY = "memory:"
-_POSTGRES = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,28 @@ class Services:
     is_shared: bool = False
     #: whether all that is there are the operations, done by a server
     is_remote: bool = False
+    #: which way what models say goes to those who watch
+    live: Live = field(default_factory=Live.within)
 
     @classmethod
     def on(
-        cls, persistence: PersistenceAPI, doorbell: Doorbell, *, is_shared: bool = False
+        cls,
+        persistence: PersistenceAPI,
+        doorbell: Doorbell,
+        *,
+        is_shared: bool = False,
+        live: Live | None = None,
     ) -> Services:
         evaluator = Evaluator(persistence)
         operations = Operations(persistence, evaluator, doorbell=doorbell)
-        return cls(persistence, doorbell, evaluator, operations, is_shared)
+        return cls(
+            persistence,
+            doorbell,
+            evaluator,
+            operations,
+            is_shared,
+            live=live or Live.within(),
+        )
 
     def refuse_server(self, what: str) -> None:
         """
@@ -103,37 +119,55 @@ def connect(
             "the URL; `memory:` keeps everything in this process."
         )
     if url.startswith(_MEMORY):
-        return _in_memory(url)
-    if url.startswith(_POSTGRES):
-        return _on_postgres(url, settings)
+        return _in_memory(url, settings)
+    if (engine := engine_of(url)) is not None:
+        return _on_database(engine, url, settings)
     if is_server(url):
         return _on_server(url, token or settings.token)
     raise BadDatabase(
-        f"There is no store for the database `{_without_secrets(url)}`. Use postgresql://host/name "
-        "or `memory:`, or the URL of a server, such as https://host:7400."
+        f"There is no store for the database `{_without_secrets(url)}`. Use "
+        "postgresql://host/name, mongodb://host/name or `memory:`, or the URL of a server, such as "
+        "https://host:7400."
     )
 
 
-def _in_memory(url: str) -> Services:
+def _in_memory(url: str, settings: Settings) -> Services:
+    nats = settings.nats_url
+    live = Live.within() if nats is None else Live.through_nats(nats)
     if url == _MEMORY:
-        return Services.on(MemoryStore(), LocalDoorbell())
+        return Services.on(MemoryStore(), LocalDoorbell(), live=live)
     with _lock:
         found = _shared.get(url)
         if found is None:
-            found = Services.on(MemoryStore(), LocalDoorbell(), is_shared=True)
+            found = Services.on(MemoryStore(), LocalDoorbell(), is_shared=True, live=live)
             _shared[url] = found
         return found
 
 
-def _on_postgres(url: str, settings: Settings) -> Services:
-    # the drivers are extras: they are imported when somebody wants them
-    store = _extra("afl.runtime.postgres_store", "postgres").PostgresPersistence
-    persistence = store.connect(url, prepare_threshold=settings.prepare_threshold)
+def _on_database(engine: Engine, url: str, settings: Settings) -> Services:
+    try:
+        persistence = engine.connect(
+            engine.persistence,
+            url,
+            prepare_threshold=settings.prepare_threshold,
+        )
+        if settings.nats_url is not None:
+            doorbell = _extra("afl.kernel.nats_doorbell", "nats").NatsDoorbell(settings.nats_url)
+        else:
+            doorbell = engine.load(engine.doorbell)(url)
+    except ExtraMissing as error:
+        raise BadDatabase(error.message) from error
+    return Services.on(
+        cast("PersistenceAPI", persistence),
+        cast("Doorbell", doorbell),
+        live=_live(engine, url, settings),
+    )
+
+
+def _live(engine: Engine, url: str, settings: Settings) -> Live:
     if settings.nats_url is not None:
-        doorbell = _extra("afl.kernel.nats_doorbell", "nats").NatsDoorbell(settings.nats_url)
-    else:
-        doorbell = _extra("afl.kernel.postgres.doorbell", "postgres").PostgresDoorbell(url)
-    return Services.on(cast("PersistenceAPI", persistence), cast("Doorbell", doorbell))
+        return Live.through_nats(settings.nats_url)
+    return Live.through_postgres(url) if engine is POSTGRES else Live.within()
 
 
 def _on_server(url: str, token: str | None) -> Services:

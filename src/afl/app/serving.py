@@ -19,11 +19,13 @@ from afl.app.errors import ExtraMissing
 from afl.app.extras import mail_part
 from afl.app.services import Services
 from afl.app.tracing_use import traced_table
+from afl.base.log_fields import log_fields
 from afl.base.settings import Settings
 from afl.ir.model import Facet
+from afl.kernel.working.task_fields import task_fields
 from afl.runtime.calls import MAIL_TASKS
 from afl.runtime.ending import Asked, asked_by_signals
-from afl.runtime.handler_table import HandlerTable
+from afl.runtime.handler_table import Handler, HandlerTable
 from afl.runtime.scheduling.loop import SchedulerLoop
 from afl.runtime.worker import Worker, WorkerConfig
 
@@ -177,11 +179,15 @@ def serve_turns(
         lease=timedelta(seconds=config.lease_seconds),
         name=config.service,
         mcp_file=settings.mcp_file,
-        nats_url=settings.nats_url,
         redis_url=settings.redis_url,
     )
     attendants = () if mail is None else (mail.desk,)
     return cast("Turns", turning.Turning(services, options, attendants))
+
+
+def _told(handler: Handler) -> Handler:
+    """The handler whose log lines say which task they are about."""
+    return handler.within(lambda invocation: log_fields(task_fields(invocation.task)))
 
 
 class AppWorker:
@@ -205,7 +211,7 @@ class AppWorker:
         self._guard = WorkerGuard(services, Settings.load())
         self.worker = Worker(
             services.evaluator,
-            traced_table(table),
+            traced_table(table.changed(_told)),
             config,
             doorbell=services.doorbell,
             guard=self._guard,

@@ -24,13 +24,11 @@ from afl.bridges.facet_tools import FacetTools
 from afl.bridges.prompt_facets import PromptFacets
 from afl.bridges.turn_stores import turn_store
 from afl.messaging.breaker import CircuitBreakerConfig
-from afl.turns.feed import SilentFeed
 from afl.turns.loop import TurnLoop
 from afl.turns.mcp.config import read_servers
 from afl.turns.models.registry import Registry
 from afl.turns.models.script_files import load_script
 from afl.turns.models.scripted import ScriptedModel
-from afl.turns.ports import LiveFeed
 from afl.turns.prices import PriceBook
 from afl.turns.relay import OutboxRelay
 from afl.turns.serving import Attendant
@@ -57,7 +55,6 @@ class TurnOptions:
     name: str = "afl"
     #: the TOML file that names MCP servers
     mcp_file: str | None = None
-    nats_url: str | None = None
     #: the Redis by which all processes know which providers are down; else each knows for itself
     redis_url: str | None = None
     #: when a provider is taken to be down, and for how long it is left alone
@@ -73,7 +70,7 @@ class Turning:
         """Reads the scripts and the file of MCP servers; connects to nothing."""
         persistence, plans = services.persistence, services.evaluator.plans
         self.store = turn_store(persistence)
-        self._feed = _feed(options.nats_url)
+        self._feed = services.live.feed()
         registry = Registry(scripted=_scripts(options.models))
         breakers = breakers_of(services, options.redis_url)
         self._mcp = (
@@ -151,14 +148,6 @@ class Turning:
 async def _close(registry: Registry, breakers: Breakers) -> None:
     await registry.close()
     await breakers.close()
-
-
-def _feed(nats_url: str | None) -> LiveFeed:
-    if nats_url is None:
-        return SilentFeed()
-    from afl.turns.nats_feed import NatsFeed  # noqa: PLC0415 - an extra of its own
-
-    return NatsFeed(nats_url)
 
 
 def _scripts(models: tuple[str, ...]) -> dict[str, ScriptedModel]:

@@ -5,6 +5,7 @@ Modules:
     clock      `Clock`, the port through which time is read
     ids        `IdSource`, the port through which fresh ids are made
     durations  `30s`, `1h30m` and the like, to and from whole milliseconds
+    log_fields what every line says that is logged while some work is done
     system     the real clock and id source of this machine
     settings   `Settings`, the one reader of environment variables
 

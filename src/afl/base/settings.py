@@ -13,6 +13,8 @@
                 cannot carry them, such as PgBouncer before 1.21
     AFL_RETENTION
                 how long finished work is kept, such as 30d (the default) or 12w
+    AFL_AUDIT_RETENTION
+                how long the audit trail is kept, such as 52w (the default)
     AFL_MODEL   the model that answers prompts which name none, such as anthropic:claude-sonnet-5;
                 of several, with commas between them, each is asked when those before do not answer
     AFL_MCP     the TOML file that names the MCP servers whose tools prompts may use
@@ -24,11 +26,21 @@
     AFL_LOGS_URL
                 the AgentFlow server that takes the log lines of workers, such as https://host:7400;
                 without it they go through NATS, if AFL_NATS_URL is set, else to the database
+    AFL_LOG_FORMAT
+                console (the default) or json: how `afl serve`, `afl worker` and `afl dev` log
+    AFL_LOG_LEVEL
+                debug, info, warning or error: what they log; without it, what handlers log
+                through their context from info on, and everything else from warning on
     AFL_OIDC_ISSUER
                 the identity provider whose tokens `afl serve` accepts, such as
                 https://login.example.org; needs AFL_OIDC_AUDIENCE
     AFL_OIDC_AUDIENCE
                 for whom the identity provider has to have made its tokens
+    AFL_OIDC_CLIENT_ID
+                the name under which the identity provider knows the dashboard: then people sign in
+                there with their browsers
+    AFL_OIDC_CLIENT_SECRET
+                the secret of that client, if it has one
     AFL_TOKEN   the token for an AgentFlow server, as `afl tokens create` made it
 
 A variable that is set but empty counts as not set. Any other name that starts with `AFL_` is an
@@ -38,7 +50,7 @@ error: a misspelt setting that is silently ignored costs an evening.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
@@ -47,7 +59,15 @@ from typing import Self
 from afl.base.durations import UNITS_MS, parse_duration
 from afl.base.errors import ConfigError, DurationError
 
-__all__ = ["ColorMode", "MailPlace", "Settings", "environment", "provide"]
+__all__ = [
+    "LOG_LEVELS",
+    "ColorMode",
+    "LogFormat",
+    "MailPlace",
+    "Settings",
+    "environment",
+    "provide",
+]
 
 _PREFIX = "AFL_"
 _KNOWN = (
@@ -57,18 +77,26 @@ _KNOWN = (
     "AFL_NATS_URL",
     "AFL_PREPARE",
     "AFL_RETENTION",
+    "AFL_AUDIT_RETENTION",
     "AFL_MODEL",
     "AFL_MCP",
     "AFL_REDIS_URL",
     "AFL_MAIL",
     "AFL_LOGS_URL",
+    "AFL_LOG_FORMAT",
+    "AFL_LOG_LEVEL",
     "AFL_OIDC_ISSUER",
     "AFL_OIDC_AUDIENCE",
+    "AFL_OIDC_CLIENT_ID",
+    "AFL_OIDC_CLIENT_SECRET",
     "AFL_TOKEN",
 )
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
+#: From which level on something can be logged.
+LOG_LEVELS = ("debug", "info", "warning", "error")
 _RETENTION_MS = 30 * UNITS_MS["d"]
+_AUDIT_RETENTION_MS = 52 * UNITS_MS["w"]
 
 
 class ColorMode(StrEnum):
@@ -86,6 +114,13 @@ class MailPlace(StrEnum):
     DATABASE = "database"
 
 
+class LogFormat(StrEnum):
+    """How a process writes down what it logs."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that the environment can set, checked once, then handed down."""
@@ -96,15 +131,21 @@ class Settings:
     nats_url: str | None = None
     prepare: bool = True
     retention_ms: int = _RETENTION_MS
+    audit_retention_ms: int = _AUDIT_RETENTION_MS
     models: tuple[str, ...] = ()
     mcp_file: str | None = None
     redis_url: str | None = None
     logs_url: str | None = None
     mail: MailPlace = MailPlace.DATABASE
+    log_format: LogFormat = LogFormat.CONSOLE
+    log_level: str | None = None
     #: kept out of what is printed
     token: str | None = field(default=None, repr=False)
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
+    oidc_client_id: str | None = None
+    #: kept out of what is printed
+    oidc_client_secret: str | None = field(default=None, repr=False)
 
     @property
     def prepare_threshold(self) -> int | None:
@@ -132,14 +173,19 @@ class Settings:
             nats_url=environ.get("AFL_NATS_URL") or None,
             prepare=_flag(environ, "AFL_PREPARE", default=True),
             retention_ms=_duration(environ, "AFL_RETENTION", _RETENTION_MS),
+            audit_retention_ms=_duration(environ, "AFL_AUDIT_RETENTION", _AUDIT_RETENTION_MS),
             models=_names(environ, "AFL_MODEL"),
             mcp_file=environ.get("AFL_MCP") or None,
             redis_url=environ.get("AFL_REDIS_URL") or None,
             logs_url=environ.get("AFL_LOGS_URL") or None,
             mail=_mail(environ),
+            log_format=LogFormat(_choice(environ, "AFL_LOG_FORMAT", list(LogFormat)) or "console"),
+            log_level=_choice(environ, "AFL_LOG_LEVEL", LOG_LEVELS),
             token=environ.get("AFL_TOKEN") or None,
             oidc_issuer=issuer,
             oidc_audience=audience,
+            oidc_client_id=_oidc_client(environ, issuer),
+            oidc_client_secret=environ.get("AFL_OIDC_CLIENT_SECRET") or None,
         )
 
 
@@ -200,6 +246,15 @@ def _oidc(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
     return issuer, audience
 
 
+def _oidc_client(environ: Mapping[str, str], issuer: str | None) -> str | None:
+    client = environ.get("AFL_OIDC_CLIENT_ID") or None
+    if issuer is None and (client or environ.get("AFL_OIDC_CLIENT_SECRET")):
+        raise ConfigError("Signing in needs an issuer and an audience: set AFL_OIDC_ISSUER too.")
+    if client is None and environ.get("AFL_OIDC_CLIENT_SECRET"):
+        raise ConfigError("There is the secret of a client without a name: set AFL_OIDC_CLIENT_ID.")
+    return client
+
+
 def _flag(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
     value = environ.get(name, "").lower()
     if not value:
@@ -207,6 +262,13 @@ def _flag(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
     if value not in _TRUE + _FALSE:
         raise _bad_value(name, environ[name], [*_TRUE, *_FALSE])
     return value in _TRUE
+
+
+def _choice(environ: Mapping[str, str], name: str, allowed: Sequence[str]) -> str | None:
+    value = environ.get(name, "").lower()
+    if value and value not in allowed:
+        raise _bad_value(name, environ[name], [*allowed])
+    return value or None
 
 
 def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -91,7 +91,8 @@ class MemoryHistory(MemoryStepWindows, MemorySuperseded):
             if step.object_type not in WORK or (problems_only and step.error is None):
                 continue
             facet, at = step.facet_name, times[path]
-            yield Happening(Moment(at.created_at, path, "started"), facet)
+            if step.skipped_because is None:
+                yield Happening(Moment(at.created_at, path, "started"), facet)
             if at.ended_at is not None:
                 reused = step.frame.get("reused")
                 yield Happening(

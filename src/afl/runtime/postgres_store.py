@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from time import monotonic
 from typing import Self
 
-from afl.kernel.errors import StoreUnavailable
 from afl.kernel.postgres.rows import utc
 from afl.kernel.postgres.store import PostgresStore
 from afl.runtime.postgres.history import PostgresHistory
@@ -21,6 +19,7 @@ from afl.runtime.postgres.steps import PostgresSteps
 from afl.runtime.postgres.superseded import PostgresSuperseded
 from afl.runtime.postgres.tallying import PostgresTallies
 from afl.runtime.postgres.windows import PostgresStepWindows
+from afl.runtime.store_clock import StoreClock
 
 
 class PostgresPersistence(
@@ -53,23 +52,13 @@ class PostgresPersistence(
             clock_age_seconds: how long `now` counts on from a look at the database's clock.
         """
         super().__init__(kernel)
-        self._clock_age_seconds = clock_age_seconds
-        self._looked: tuple[float, datetime] | None = None
+        self._clock = StoreClock(self._look_at_clock, clock_age_seconds)
 
     def now(self) -> datetime:
-        looked, here = self._looked, monotonic()
-        if looked is None or here - looked[0] >= self._clock_age_seconds:
-            looked = self._looked = (here, self._look_at_clock(looked, here))
-        return looked[1] + timedelta(seconds=here - looked[0])
+        return self._clock.now()
 
-    def _look_at_clock(self, looked: tuple[float, datetime] | None, here: float) -> datetime:
-        try:
-            row = self._row("now", {})
-        except StoreUnavailable:
-            if looked is None:
-                raise
-            # its clock goes on while it is away
-            return looked[1] + timedelta(seconds=here - looked[0])
+    def _look_at_clock(self) -> datetime:
+        row = self._row("now", {})
         assert row is not None
         return utc(row[0])
 

@@ -83,6 +83,8 @@ class Schedule:
     #: counts its changes
     version: int = 0
     created_at: datetime | None = None
+    #: of the runs that it starts, beside those that say where they come from
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def state(self) -> str:

@@ -15,6 +15,8 @@ class StepMatch:
     #: of `StepState`
     states: frozenset[str] | None = None
     facet: str | None = None
+    #: the statement of the program that they are steps of, by its id
+    statement: str | None = None
     #: a part of the path, the facet's name or the message of the error, in small letters or
     #: capitals; never a pattern
     text: str | None = None
@@ -24,6 +26,7 @@ class StepMatch:
         return (
             (self.states is None or step.state in self.states)
             and (self.facet is None or step.facet_name == self.facet)
+            and (self.statement is None or step.statement_id == self.statement)
             and (not self.text or _has_text(step, self.text.lower()))
         )
 

@@ -5,7 +5,8 @@
                   ask too often (`limits`), is it written down (`auditing`)
     routes        one module for each noun; they work on a `backend` and answer with `models`
     problems      everything that goes wrong, in one form
-    store         what the server keeps for itself, in memory or in PostgreSQL
+    store         what the server keeps for itself, in memory, in PostgreSQL or in MongoDB
+    checks        what is deployed, served and stuck, for `afl doctor` too
     headers       what browsers are told to keep to; `files` sends them the dashboard
 
 Every route names the role that it needs, or is open on purpose. What belongs to another tenant is

@@ -15,6 +15,7 @@ from afl.server import tokens
 from afl.server.backend import Backend
 from afl.server.errors import NotAllowed, NotSignedIn
 from afl.server.oidc import Oidc
+from afl.server.sessions import Sessions
 
 #: The tenant of callers who work on the whole installation.
 EVERY_TENANT = "*"
@@ -53,6 +54,11 @@ class Caller:
     def sees(self, tenant: str) -> bool:
         """Whether what belongs to a tenant is this caller's to see."""
         return self.tenant in (EVERY_TENANT, tenant)
+
+    @property
+    def only_tenant(self) -> str | None:
+        """The one tenant whose rows are this caller's to see; None if it is every tenant."""
+        return None if self.tenant == EVERY_TENANT else self.tenant
 
 
 #: Everybody, where nobody is asked who they are.
@@ -106,6 +112,7 @@ class Access:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._sessions = Sessions(backend.store)
         settings = backend.settings
         self._oidc = (
             Oidc(settings.oidc_issuer, settings.oidc_audience)
@@ -113,22 +120,28 @@ class Access:
             else None
         )
 
-    def identify(self, authorization: str | None) -> Caller:
-        """The caller of a request with this header.
+    def identify(self, headers: Mapping[str, str], method: str) -> Caller:
+        """The caller of a request with these headers.
 
         Raises:
             NotSignedIn: there is no token, or it is none of ours, or not any more.
+            CrossSite: the page of another site would change something in the name of somebody.
         """
         if not self._backend.auth:
             return LOCAL
+        authorization = headers.get("authorization")
         if authorization is None:
-            raise NotSignedIn
+            session = self._sessions.whose(headers, method)
+            if session is None:
+                raise NotSignedIn
+            subject, role, tenant = session
+            return Caller(subject, ROLES[role], tenant)
         if not authorization.lower().startswith(_SCHEME):
             raise NotSignedIn("The header Authorization has to be `Bearer TOKEN`.")
         secret = authorization[len(_SCHEME) :].strip()
         if secret.startswith(tokens.PREFIX) or self._oidc is None:
             return self._by_token(secret)
-        return _by_claims(self._oidc.claims(secret))
+        return caller_of(self._oidc.claims(secret))
 
     def _by_token(self, secret: str) -> Caller:
         store, now = self._backend.store, self._backend.services.persistence.now()
@@ -142,7 +155,12 @@ class Access:
         return Caller(token.name, ROLES[token.role], token.tenant)
 
 
-def _by_claims(claims: Mapping[str, object]) -> Caller:
+def caller_of(claims: Mapping[str, object]) -> Caller:
+    """Who it is, by what an identity provider says of them.
+
+    Raises:
+        NotSignedIn: it does not say enough.
+    """
     role, tenant, subject = (claims.get(each) for each in ("afl_role", "afl_tenant", "sub"))
     if not isinstance(role, str) or role not in ROLES:
         raise NotSignedIn(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any
 
@@ -34,6 +36,7 @@ from afl.server.routes import (
     runs,
     schedules,
     settings,
+    sign_in,
     stream,
     tasks,
 )
@@ -76,6 +79,12 @@ class _App(FastAPI):
         return super().openapi()
 
 
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    await stream.end_listening(app)
+
+
 def create_app(backend: Backend, limits: Limits | None = None) -> FastAPI:
     """The application on a backend, which stays the caller's to close."""
     limits = limits or Limits()
@@ -86,6 +95,7 @@ def create_app(backend: Backend, limits: Limits | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        lifespan=_lifespan,
     )
     app.state.backend = backend
     app.state.csp_reports = CspReports()
@@ -94,6 +104,7 @@ def create_app(backend: Backend, limits: Limits | None = None) -> FastAPI:
         api.include_router(module.router)
     app.include_router(api)
     app.include_router(health.router)
+    app.include_router(sign_in.router)
     app.router.routes.append(Dashboard())
     add_problems(app)
     # from the inside to the outside

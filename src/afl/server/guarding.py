@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from anyio import CancelScope
 from fastapi.routing import APIRoute
@@ -17,11 +18,13 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from afl.base.errors import AflError
+from afl.base.log_fields import add_log_fields
+from afl.kernel.confining import confined
 from afl.kernel.model import Json
 from afl.server.access import CALLER, Access, Caller, Needs
-from afl.server.auditing import Deed, Trail, taking_notes
+from afl.server.auditing import Deed, Trail, printable, taking_notes
 from afl.server.backend import Backend
-from afl.server.errors import NotAllowed, NotSignedIn
+from afl.server.errors import CrossSite, NotAllowed, NotSignedIn
 from afl.server.headers import SAFE_METHODS
 from afl.server.limits import Limits, RateLimit
 from afl.server.problems import problem_of, status_of
@@ -33,6 +36,8 @@ _NOT_AUDITED = frozenset(
     {"/check", "/check/graph", "/try", "/schedules/preview", "/bulk/preview", "/csp-report"}
 )
 _LOGS = "/logs"
+#: What a path can name that log lines are about.
+_ABOUT = ("run", "task", "worker")
 _bool = TypeAdapter(bool)
 
 
@@ -97,10 +102,14 @@ class Guard:
             await problem_of(error)(scope, receive, send)
             return
         scope.setdefault("state", {})[CALLER] = caller
-        if audited is None:
-            await self._app(scope, receive, send)
-        else:
-            await self._watched(audited, scope, receive, send)
+        add_log_fields(_fields(deed, caller))
+        send = _logged(deed, send)
+        # also where a route forgets to ask whose something is
+        with confined(None if caller is None else caller.only_tenant):
+            if audited is None:
+                await self._app(scope, receive, send)
+            else:
+                await self._watched(audited, scope, receive, send)
 
     def _find(self, scope: Scope) -> tuple[Door, Deed] | None:
         if scope["type"] != "http" or not scope["path"].startswith(self._prefix):
@@ -123,9 +132,9 @@ class Guard:
             return None
         caller = None
         try:
-            caller = self._access.identify(Headers(scope=scope).get("authorization"))
+            caller = self._access.identify(Headers(scope=scope), scope["method"])
             door.needs.check(caller)
-        except (NotSignedIn, NotAllowed) as error:
+        except (NotSignedIn, NotAllowed, CrossSite) as error:
             # also those who are refused have to wait, or they could fill the trail
             self._rate.take(_address(scope) if caller is None else caller.subject)
             self._trail.refuse(deed, caller, status_of(type(error)))
@@ -159,6 +168,31 @@ class Guard:
             self._trail.end(audited, status, notes)
         except AflError as error:
             log.warning("how a request ended could not be written down: %s", error)
+
+
+def _fields(deed: Deed, caller: Caller | None) -> dict[str, str]:
+    """What the lines that are logged for a request say: what it is about, and who asks."""
+    about = {name: printable(deed.names[name]) for name in _ABOUT if name in deed.names}
+    about["request"] = f"{deed.method} {deed.route}"
+    if caller is None:
+        return about
+    return {**about, "subject": caller.subject, "tenant": caller.tenant}
+
+
+def _logged(deed: Deed, send: Send) -> Send:
+    """Logs how a request is answered, for those who want to see all of them."""
+    if not log.isEnabledFor(logging.INFO):
+        return send
+    began = monotonic()
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            took_ms = round((monotonic() - began) * 1000)
+            about = {"status": message["status"], "took_ms": took_ms}
+            log.info("%s %s", deed.method, deed.route, extra=about)
+        await send(message)
+
+    return sending
 
 
 def _address(scope: Scope) -> str:

@@ -24,7 +24,7 @@ from afl.server.run_views.lines import run_lines
 from afl.server.seeing import with_runs
 from afl.server.store_reads import store_reads
 from afl.server.store_reads.port import Backlog, StoreReads
-from afl.server.system_views import unserved, worker_state
+from afl.server.system_views import worker_state
 from afl.server.watching.marks import Marks
 from afl.server.watching.topics import Topic
 
@@ -37,7 +37,6 @@ _LOOKED_AT = 100
 _ASKED = 1000
 _LATELY = timedelta(hours=1)
 _WORKERS = 500
-_DEFAULT = "default"
 _BUDGET = "afl:budget"
 _DAYS = 7
 
@@ -130,7 +129,7 @@ class _Looking:
         spent."""
         live = queue.live
         for backlog in queue.backlogs:
-            missing = unserved(backlog, live)
+            missing = backlog.unserved(live)
             oldest = backlog.oldest_ready_at
             if oldest is None or (not missing and queue.now - oldest <= WAITED):
                 continue
@@ -149,7 +148,7 @@ class _Looking:
     def _unserved(self, queue: _Queue, tasks: Sequence[tuple[Task, Run]]) -> list[str]:
         """The facets that work waits for and no live worker serves; of a tenant's own work."""
         live = queue.live
-        missing = {name for each in queue.backlogs for name in unserved(each, live)}
+        missing = {name for each in queue.backlogs for name in each.unserved(live)}
         if self._tenant is not None:
             missing &= {task.name for task, _ in tasks}
         return sorted(missing)
@@ -163,9 +162,13 @@ class _Looking:
     def _spend(self, now: datetime) -> Spend:
         """What models have cost by the days of UTC: today, and today with the six days before."""
         first = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        tenant = _DEFAULT if self._tenant is None else self._tenant
-        costs = Costs(self._backend.services, tenant)
-        days = costs.usage("day", since=first - timedelta(days=_DAYS - 1), limit=_DAYS)
+        costs = Costs(self._backend.services, self._caller.tenant)
+        days = costs.usage(
+            "day",
+            since=first - timedelta(days=_DAYS - 1),
+            limit=_DAYS,
+            every_tenant=self._tenant is None,
+        )
         today = first.date().isoformat()
         return Spend(
             today_usd=sum(float(each.usd) for each in days if each.key == today),

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import count
 
 from afl.base.clock import Clock
 from afl.base.system import SystemClock
@@ -23,7 +24,8 @@ class MemoryServerStore:
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._tokens: dict[str, Token] = {}
-        self._audit: list[AuditEntry] = []
+        self._audit: dict[int, AuditEntry] = {}
+        self._audited = count(1)
         self._views: dict[str, SavedFilter] = {}
         self._hooks: dict[str, WebHook] = {}
         self._jobs: dict[str, Job] = {}
@@ -65,14 +67,14 @@ class MemoryServerStore:
 
     def begin_audit(self, entry: AuditEntry) -> int:
         with self._lock:
-            id_ = len(self._audit) + 1
-            self._audit.append(replace(entry, id=id_, at=entry.at or self._clock.now()))
+            id_ = next(self._audited)
+            self._audit[id_] = replace(entry, id=id_, at=entry.at or self._clock.now())
             return id_
 
     def end_audit(self, id: int, status: int, detail: Mapping[str, Json]) -> None:
         with self._lock:
-            entry = self._audit[id - 1]
-            self._audit[id - 1] = replace(entry, status=status, detail={**entry.detail, **detail})
+            entry = self._audit[id]
+            self._audit[id] = replace(entry, status=status, detail={**entry.detail, **detail})
 
     def audit(
         self, *, tenant: str | None = None, before: int | None = None, limit: int = 100
@@ -80,10 +82,18 @@ class MemoryServerStore:
         with self._lock:
             found = [
                 each
-                for each in reversed(self._audit)
+                for each in reversed(self._audit.values())
                 if tenant in (None, each.tenant) and (before is None or each.id < before)
             ]
             return found[:limit]
+
+    def rotate_audit(self, older_than: timedelta, limit: int = 1000) -> int:
+        oldest = self._clock.now() - older_than
+        with self._lock:
+            old = [each.id for each in self._audit.values() if each.at and each.at < oldest]
+            for id_ in old[:limit]:
+                del self._audit[id_]
+        return len(old[:limit])
 
     def save_view(self, view: SavedFilter) -> None:
         with self._lock:
@@ -165,6 +175,9 @@ class MemoryServerStore:
         with self._lock:
             self._forget_answers()
             return self._answers.setdefault(key, (answer, self._clock.now()))[0]
+
+    def missing_wall(self) -> str | None:
+        return None
 
     def _forget_answers(self) -> None:
         oldest = self._clock.now() - KEPT

@@ -17,7 +17,7 @@ from afl.kernel.rules import is_live
 from afl.runtime.run_search import RunFilter
 from afl.server.backend import Backend
 from afl.server.store_reads import store_reads
-from afl.server.system_views import has_gone, unserved, worker_state
+from afl.server.system_views import has_gone, worker_state
 
 #: How far things are counted.
 COUNTED = 10_000
@@ -94,7 +94,7 @@ class _Installation(Collector):
         for state, count in sorted(states.items()):
             workers.add_metric([state], count)
         live = [each for each in seen if is_live(each, now) and each.state is not WorkerState.ERROR]
-        missing = {name for each in self._reads.backlogs(COUNTED) for name in unserved(each, live)}
+        missing = {name for each in self._reads.backlogs(COUNTED) for name in each.unserved(live)}
         alone = GaugeMetricFamily(
             "afl_unserved_facets", "Facets that work waits for and no live worker serves."
         )

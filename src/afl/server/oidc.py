@@ -32,9 +32,30 @@ class Oidc:
         self._looked: float | None = None
         #: why the last look found nothing
         self._away: str | None = None
+        self._places: Mapping[str, Any] = {}
 
-    def claims(self, token: str) -> Mapping[str, Any]:
+    def place(self, name: str) -> str:
+        """A URL of the issuer by its name in the discovery document.
+
+        Raises:
+            IssuerAway: it cannot be asked, or has no such place.
+        """
+        with self._lock:
+            if self._looked is None or monotonic() - self._looked > _LOOK_EVERY_SECONDS:
+                self._look()
+            found = self._places.get(name)
+        if not isinstance(found, str):
+            raise IssuerAway(
+                f"The identity provider {self._issuer} does not say where its {name} is: "
+                f"{self._away or 'it is not in its discovery document'}."
+            )
+        return found
+
+    def claims(self, token: str, audience: str | None = None) -> Mapping[str, Any]:
         """What a token says, if the issuer has signed it for us and its time is not over.
+
+        Args:
+            audience: for whom it has to be, if not for programs.
 
         Raises:
             NotSignedIn: it has not, or it is.
@@ -48,7 +69,7 @@ class Oidc:
                 token,
                 self._key(header.get("kid")),
                 algorithms=list(_ALGORITHMS),
-                audience=self._audience,
+                audience=audience or self._audience,
                 issuer=self._issuer,
                 leeway=_LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
@@ -82,6 +103,7 @@ class Oidc:
                 place = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
                 found = client.get(place).raise_for_status().json()
                 keys = client.get(str(found["jwks_uri"])).raise_for_status().json()
+            self._places = found
             self._keys = {key.key_id: key for key in jwt.PyJWKSet.from_dict(keys).keys}
         except (httpx.HTTPError, httpx.InvalidURL, jwt.PyJWTError) as error:
             self._away = str(error)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -83,6 +84,9 @@ class PostgresServerStore:
         rows = self._ask("audit", {"tenant": tenant, "before": before, "limit": limit})
         return [AuditEntry(*row) for row in rows]
 
+    def rotate_audit(self, older_than: timedelta, limit: int = 1000) -> int:
+        return len(self._ask("rotate_audit", {"older_than": older_than, "limit": limit}))
+
     def save_view(self, view: SavedFilter) -> None:
         self._ask("save_view", asdict(view))
 
@@ -129,15 +133,19 @@ class PostgresServerStore:
         return bool(self._ask("renew_job", {"id": id, "by": by, "seconds": seconds}))
 
     def secret(self) -> bytes:
-        rows = self._ask("secret", {})
-        if not rows:
-            self._ask("make_secret", {"key": secrets.token_bytes(32)})
-            rows = self._ask("secret", {})  # another server may have been first
-        return bytes(rows[0][0])
+        def work(cursor: Cursor[Row]) -> bytes:
+            row = cursor.execute(SQL["secret"]).fetchone()
+            if row is None:
+                cursor.execute(SQL["make_secret"], {"key": secrets.token_bytes(32)})
+                row = cursor.execute(SQL["secret"]).fetchone()  # another may have been first
+            assert row is not None
+            return bytes(row[0])
+
+        return self._do(work)
 
     def recall(self, key: str) -> Json | None:
-        rows = self._ask("recall", {"key": key})
-        answer: Json = rows[0][0] if rows else None
+        row = self._do(lambda cursor: cursor.execute(SQL["recall"], {"key": key}).fetchone())
+        answer: Json = None if row is None else row[0]
         return answer
 
     def remember(self, key: str, answer: Json) -> Json:
@@ -150,16 +158,33 @@ class PostgresServerStore:
 
         return self._do(work, transaction=True)
 
+    def missing_wall(self) -> str | None:
+        ((role, is_built, is_ours, user),) = self._ask("wall", {})
+        if not is_built:
+            return "select afl.part_tenants_v1()"
+        return None if is_ours else f"grant {_quoted(role)} to {_quoted(user)}"
+
     def _ask(self, name: str, parameters: Mapping[str, object]) -> list[Row]:
-        return self._do(lambda cursor: cursor.execute(SQL[name], parameters).fetchall())
+        with _migrated():
+            return self._database.rows(SQL[name], parameters)
 
     def _do(self, work: Callable[[Cursor[Row]], T], *, transaction: bool = False) -> T:
-        try:
+        with _migrated():
             return self._database.run(work, transaction=transaction)
-        except _NOT_MIGRATED as error:
-            raise BadRequest(
-                "the database has no tables of the server yet; `afl db migrate` makes them"
-            ) from error
+
+
+@contextmanager
+def _migrated() -> Iterator[None]:
+    try:
+        yield
+    except _NOT_MIGRATED as error:
+        raise BadRequest(
+            "the database has no tables of the server yet; `afl db migrate` makes them"
+        ) from error
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
 
 
 def _token(row: Row) -> Token:

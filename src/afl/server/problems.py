@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from afl.base.errors import AflError
+from afl.base.log_fields import current_log_fields
 from afl.kernel.errors import StoreUnavailable
 from afl.server.models.base import JsonMap, Problem
 
@@ -212,7 +213,9 @@ class Unexpected:
         except Exception:
             if started or scope["type"] != "http":
                 raise
-            log.exception("a request has failed: %s %s", scope["method"], scope["path"])
+            # the route, and not the path: that may have the secret of a link in it
+            request = current_log_fields().get("request", scope["method"])
+            log.exception("a request has failed: %s", request)
             message = "AgentFlow made a mistake. The log of the server shows where."
             await problem(500, "server.internal", message)(scope, receive, send)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import threading
@@ -13,17 +14,20 @@ import uvicorn
 from fastapi import FastAPI
 
 from afl.app.client import Client
-from afl.app.extras import extra_part
+from afl.app.engines import known_engine
 from afl.app.log_reading import stored_logs
 from afl.app.services import connect
 from afl.base.settings import Settings
 from afl.server.backend import Backend
+from afl.server.checks.findings import Grade
+from afl.server.checks.tenants import check_tenants
 from afl.server.errors import CannotServe
 from afl.server.headers import is_loopback
 from afl.server.memory_store import MemoryServerStore
 from afl.server.routes.stream import end_streams
 from afl.server.store import ServerStore
 
+_log = logging.getLogger("afl.server")
 _MEMORY = "memory:"
 _STOP_SECONDS = 10
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -44,7 +48,7 @@ def open_backend(
         services = stack.enter_context(connect(url, settings))
         assert url is not None  # or there would be no services
         is_memory = url.startswith(_MEMORY)
-        store = MemoryServerStore() if is_memory else _postgres_store(url, settings)
+        store = MemoryServerStore() if is_memory else _kept(url, settings)
         stack.callback(store.close)
         client = stack.enter_context(Client(services=services))
         logs = None if is_memory else stack.enter_context(stored_logs(url))
@@ -52,10 +56,10 @@ def open_backend(
         yield Backend(services, client, store, settings, logs=logs, database=where, auth=auth)
 
 
-def _postgres_store(url: str, settings: Settings) -> ServerStore:
-    module = extra_part("afl.server.postgres_store", "postgres", "The server needs")
-    kind = module.PostgresServerStore
-    return cast("ServerStore", kind.connect(url, prepare_threshold=settings.prepare_threshold))
+def _kept(url: str, settings: Settings) -> ServerStore:
+    engine = known_engine(url)
+    store = engine.connect(engine.server, url, prepare_threshold=settings.prepare_threshold)
+    return cast("ServerStore", store)
 
 
 def refuse_open_doors(host: str, backend: Backend) -> None:
@@ -76,6 +80,13 @@ def refuse_open_doors(host: str, backend: Backend) -> None:
             f"There is no token yet, so nobody could sign in at {host}. First make one: "
             "`afl tokens create admin --role admin`."
         )
+
+
+def warn_of_missing_wall(backend: Backend) -> None:
+    """Says in the log what the database lacks, where callers may be of one tenant alone."""
+    finding = check_tenants(backend.store)
+    if backend.auth and finding.grade is not Grade.OK:
+        _log.warning("%s; %s", finding.text, finding.fix)
 
 
 def lacks_callers(backend: Backend) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from afl.base.durations import format_duration
 from afl.kernel.model import Json, Task, Worker, WorkerState
-from afl.kernel.rules import is_live, serves
+from afl.kernel.rules import is_live
 from afl.runtime.schedule import Firing, Schedule, Times
 from afl.server.models.base import JsonMap
 from afl.server.models.system import (
@@ -104,16 +104,6 @@ def worker_view(worker: Worker, tasks: Sequence[Task], now: datetime) -> WorkerV
     )
 
 
-def unserved(backlog: Backlog, workers: Iterable[Worker]) -> list[str]:
-    """The names of a backlog that none of these live workers serves."""
-    if not backlog.ready:
-        return []
-    there = [worker for worker in workers if backlog.list in worker.lists]
-    return [
-        name for name in backlog.names if not any(serves(worker.handlers, name) for worker in there)
-    ]
-
-
 def queue_views(
     backlogs: Sequence[Backlog], totals: Sequence[ListTotals], workers: Sequence[Worker]
 ) -> list[QueueView]:
@@ -144,7 +134,7 @@ def _queue(
         dead=total.dead,
         oldest_ready_at=min(oldest, default=None),
         workers=serving,
-        unserved=[facet for each in own for facet in unserved(each, workers)],
+        unserved=[facet for each in own for facet in each.unserved(workers)],
     )
 
 
@@ -172,6 +162,7 @@ def schedule_view(
         jitter=_span(jitter) if jitter else None,
         paused=schedule.paused,
         owner=schedule.owner,
+        labels=dict(schedule.labels),
         next=list(upcoming),
         history=[
             FiringView(at=each.fire_at, outcome=each.outcome.value, run=each.run)

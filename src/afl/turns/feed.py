@@ -1,15 +1,19 @@
-"""What watchers of agents see: the subjects, and feeds in memory or without anybody who listens.
+"""What watchers of agents see: the subjects, and feeds within this process.
 
-Nothing depends on a feed: what is lost is lost. `nats_feed` is the one between processes.
+Nothing depends on a feed: what is lost is lost. `nats_feed` and `postgres_feed` are those between
+processes.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import quote
 
 from afl.kernel.model import Json, Task
+from afl.turns.chunks import Chunk, OpenAnswers, read_chunk
+from afl.turns.ports import Hear
 
 Published = tuple[str, dict[str, Json]]
 
@@ -53,6 +57,64 @@ class SilentFeed:
 
     def close(self) -> None:
         """Does nothing."""
+
+
+class Hearers:
+    """Who listens to which turns. Threads may share one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._hearers: dict[str, list[Hear]] = {}
+
+    def add(self, turn: str, hear: Hear) -> Callable[[], None]:
+        """What is returned takes it away again."""
+        with self._lock:
+            self._hearers.setdefault(turn, []).append(hear)
+        return partial(self._remove, turn, hear)
+
+    def turns(self) -> list[str]:
+        with self._lock:
+            return list(self._hearers)
+
+    def tell(self, chunk: Chunk) -> None:
+        with self._lock:
+            listening = tuple(self._hearers.get(chunk.turn, ()))
+        for hear in listening:
+            hear(chunk)
+
+    def _remove(self, turn: str, hear: Hear) -> None:
+        with self._lock:
+            hearers = self._hearers.get(turn, [])
+            if hear in hearers:
+                hearers.remove(hear)
+            if not hearers:
+                self._hearers.pop(turn, None)
+
+
+class LocalFeed:
+    """A feed and its ear within this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = OpenAnswers()
+        self._hearers = Hearers()
+
+    def publish(self, subject: str, body: dict[str, Json]) -> None:
+        if (chunk := read_chunk(body)) is None:
+            return
+        # in one go, or one who begins to listen meanwhile would miss it or hear it twice
+        with self._lock:
+            self._open.note(chunk)
+            self._hearers.tell(chunk)
+
+    def listen(self, agent: str, turn: str, hear: Hear) -> Callable[[], None]:
+        with self._lock:
+            for chunk in self._open.so_far(turn):
+                hear(chunk)
+            return self._hearers.add(turn, hear)
+
+    def close(self) -> None:
+        """Others in this process may still use it."""
 
 
 class MemoryFeed:

@@ -115,7 +115,7 @@ class MemoryTurnStore(MemoryBudgets):
         self,
         by: str,
         *,
-        tenant: str = "default",
+        tenant: str | None = "default",
         run: str | None = None,
         since: datetime | None = None,
         tasks: Sequence[TaskId] | None = None,
@@ -127,7 +127,7 @@ class MemoryTurnStore(MemoryBudgets):
         groups: dict[str, list[UsageEntry]] = {}
         for each in every:
             if (
-                each.tenant == tenant
+                tenant in (None, each.tenant)
                 and (run is None or each.run == run)
                 and (since is None or each.ended_at >= since)
                 and (tasks is None or each.task in tasks)

@@ -2,6 +2,9 @@
 
 One background thread runs the client. Messages wait in a short queue until it sends them, so that
 whoever publishes never waits; while NATS is away, the oldest are dropped.
+
+Whoever begins to listen late asks all feeds at `cmd.turn.recap` what was said in a turn so far, and
+the one whose model speaks in it answers. `nats_ear` is the other end.
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ from collections import deque
 from contextlib import suppress
 
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from afl.kernel.model import Json
+from afl.turns.chunks import OpenAnswers, read_chunk
 
 _CLOSE_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
 _MOST_WAITING = 10_000
+RECAP = "cmd.turn.recap"
 
 
 class NatsFeed:
@@ -28,6 +34,7 @@ class NatsFeed:
     def __init__(self, url: str, prefix: str = "") -> None:
         self._url = url
         self._prefix = prefix
+        self._open = OpenAnswers()
         self._waiting: deque[tuple[str, bytes]] = deque(maxlen=_MOST_WAITING)
         self._lock = threading.Lock()
         self._is_awake = False
@@ -39,8 +46,11 @@ class NatsFeed:
 
     def publish(self, subject: str, body: dict[str, Json]) -> None:
         """Never fails and never waits."""
-        payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        payload = _encoded(body)
+        chunk = read_chunk(body)
         with self._lock:
+            if chunk is not None:
+                self._open.note(chunk)
             self._waiting.append((self._prefix + subject, payload))
             wake, self._is_awake = not self._is_awake, True
         if wake:
@@ -71,7 +81,9 @@ class NatsFeed:
         self._news.set()
 
     async def _send(self) -> None:
-        await self._connect()
+        await connected(self._client, self._url)
+        await self._client.subscribe(self._prefix + RECAP, cb=self._recap)
+        self._connected.set()
         while True:
             await self._news.wait()
             self._news.clear()
@@ -87,21 +99,12 @@ class NatsFeed:
             with suppress(NatsError):
                 await self._client.publish(subject, payload)
 
-    async def _connect(self) -> None:
-        while not self._client.is_connected:
-            try:
-                await self._client.connect(
-                    self._url,
-                    allow_reconnect=True,
-                    max_reconnect_attempts=-1,
-                    error_cb=self._ignore,
-                )
-            except (OSError, NatsError):
-                await asyncio.sleep(_PAUSE_SECONDS)
-        self._connected.set()
-
-    async def _ignore(self, _error: Exception) -> None:
-        """A feed that is away is not worth a message: nothing depends on it."""
+    async def _recap(self, message: Msg) -> None:
+        with self._lock:
+            said = self._open.so_far(message.data.decode(errors="replace"))
+        for chunk in said:
+            with suppress(NatsError):
+                await self._client.publish(message.reply, _encoded(chunk.body()))
 
     async def _disconnect(self) -> None:
         self._sending.cancel()
@@ -110,3 +113,22 @@ class NatsFeed:
             await self._send_waiting()
             await self._client.flush()
         await self._client.close()
+
+
+async def connected(client: Client, url: str) -> None:
+    """Connects, and tries again until it can."""
+    while not client.is_connected:
+        try:
+            await client.connect(
+                url, allow_reconnect=True, max_reconnect_attempts=-1, error_cb=_ignore
+            )
+        except (OSError, NatsError):
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _ignore(_error: Exception) -> None:
+    """A feed that is away is not worth a message: nothing depends on it."""
+
+
+def _encoded(body: dict[str, Json]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")

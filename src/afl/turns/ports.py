@@ -13,6 +13,7 @@ from typing import Protocol
 
 from afl.kernel.model import CallSpec, Claim, Close, Json, RunId, Task, TaskId
 from afl.kernel.port import Store, Transaction
+from afl.turns.chunks import Chunk
 from afl.turns.model import (
     Agent,
     AgentId,
@@ -31,7 +32,9 @@ from afl.turns.model import (
     UsageSum,
 )
 
-#: Pieces of an answer while it is being made: the kind (`text`, `thinking`, `tool_call`), the text.
+#: Pieces of an answer while it is being made: the kind and the text. The kind is `text`,
+#: `thinking`, `tool` for the name of one that is called, `tool_call` for what it is called with, or
+#: `again` before another model is asked.
 Listener = Callable[[str, str], None]
 
 
@@ -202,7 +205,7 @@ class Accounts(Protocol):
         self,
         by: str,
         *,
-        tenant: str = "default",
+        tenant: str | None = "default",
         run: str | None = None,
         since: datetime | None = None,
         tasks: Sequence[TaskId] | None = None,
@@ -210,7 +213,8 @@ class Accounts(Protocol):
         limit: int = 100,
     ) -> list[UsageSum]:
         """Requests added up by `run`, `agent`, `facet`, `step`, `model`, `task` or `day`, the most
-        expensive first; only those of a run, since a time, of these turns, or of these runs."""
+        expensive first; only those of a tenant, of a run, since a time, of these turns, or of these
+        runs."""
         ...
 
 
@@ -231,7 +235,25 @@ class TurnStore(Roster, AgentTurns, Budgets, Accounts, Pins, Protocol):
 class LiveFeed(Protocol):
     """What watchers see at once. Nothing depends on it: what is lost is lost."""
 
-    def publish(self, subject: str, body: dict[str, Json]) -> None: ...
+    def publish(self, subject: str, body: dict[str, Json]) -> None:
+        """Never fails and never waits."""
+        ...
+
+    def close(self) -> None: ...
+
+
+#: Told what a model says, by any thread; it returns at once.
+Hear = Callable[[Chunk], None]
+
+
+class LiveEar(Protocol):
+    """Hears what models say in turns, through the feeds of whoever asks them."""
+
+    def listen(self, agent: str, turn: str, hear: Hear) -> Callable[[], None]:
+        """Has what the model says in a turn heard from now on: first what it has said so far, if
+        it speaks. Never waits. Whoever calls what is returned hears no more."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from afl.base.log_fields import log_fields
 from afl.kernel import rules
 from afl.kernel.errors import Fenced, KernelError
 from afl.kernel.model import Claim, Close, Commit, Json, Outcome
 from afl.kernel.port import Store
 from afl.kernel.working.hands import give_back
+from afl.kernel.working.task_fields import task_fields
 from afl.turns.grip import Grip, Left
 from afl.turns.ports import Server
 
@@ -92,17 +94,18 @@ class Served:
 async def work_on(kernel: Store, served: Served, grip: Grip) -> None:
     """Has a claim worked on, and sees to it that it does not stay in hand. Never raises."""
     claim = grip.claim
-    try:
-        attendant = served.find(claim.task.name)
-        if attendant is not None:
-            await attendant.run(claim, grip)
-    except (Fenced, Left):
-        pass
-    except Exception as error:  # noqa: BLE001 - whatever it is, the worker outlives it
-        _log.exception("task %s failed", claim.task.id)
-        await _fail(kernel, grip, error)
-    if not grip.is_over:
-        await _hand_back(kernel, claim)
+    with log_fields(task_fields(claim.task)):
+        try:
+            attendant = served.find(claim.task.name)
+            if attendant is not None:
+                await attendant.run(claim, grip)
+        except (Fenced, Left):
+            pass
+        except Exception as error:  # noqa: BLE001 - whatever it is, the worker outlives it
+            _log.exception("task %s failed", claim.task.id)
+            await _fail(kernel, grip, error)
+        if not grip.is_over:
+            await _hand_back(kernel, claim)
 
 
 async def _fail(kernel: Store, grip: Grip, error: Exception) -> None:

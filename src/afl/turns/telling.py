@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from afl.kernel.model import Announcement, Close, Continue, Json, Task
 from afl.turns.cards import find
 from afl.turns.changes import Changes
+from afl.turns.chunks import CONTENT, END, REASONING, START, Chunk
 from afl.turns.feed import agent_of, chunk_subject
 from afl.turns.journal import ToolCall
 from afl.turns.ports import LiveFeed
 
 STATE, STEP = "agent.state", "agent.step"
-_CHUNKS = {"text": "content", "thinking": "reasoning"}
+_CHUNKS = {"text": CONTENT, "thinking": REASONING}
 
 
 def announcements(
@@ -62,22 +63,18 @@ class Stream:
     def __init__(self, feed: LiveFeed, task: Task, number: int) -> None:
         self._feed = feed
         self._subject = chunk_subject(agent_of(task))
-        self._told: dict[str, Json] = {"agent_turn_id": task.id, "step_id": number}
+        self._turn, self._epoch, self._number = task.id, task.fence or 0, number
         self._index = 0
-        self._publish("start", "")
+        self._publish(START, "")
 
     def __call__(self, kind: str, text: str) -> None:
         self._publish(_CHUNKS.get(kind, kind), text)
 
     def end(self) -> None:
-        self._publish("end", "")
+        self._publish(END, "")
 
     def _publish(self, kind: str, text: str) -> None:
-        body: dict[str, Json] = {
-            **self._told,
-            "chunk_type": kind,
-            "content": text,
-            "index": self._index,
-        }
+        at = self._index
         self._index += 1
-        self._feed.publish(self._subject, body)
+        chunk = Chunk(self._turn, self._epoch, self._number, kind, text, at, self._index)
+        self._feed.publish(self._subject, chunk.body())

@@ -1,6 +1,7 @@
 /** The typed client: paths, parameters and answers are those of the OpenAPI document. */
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema";
+import { CSRF_HEADER, session } from "./session";
 
 export type Schemas = components["schemas"];
 /** What the server says when it refuses (RFC 9457). */
@@ -19,7 +20,9 @@ export const api = createClient<paths>({ baseUrl: "" });
 api.use({
   onRequest({ request }) {
     const value = token.get();
+    const csrf = session.csrf();
     if (value) request.headers.set("Authorization", `Bearer ${value}`);
+    else if (csrf && request.method !== "GET") request.headers.set(CSRF_HEADER, csrf);
     return request;
   },
 });

@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * List Bulk
-         * @description The jobs, the newest first.
+         * @description The actions on many runs, the newest first.
          */
         get: operations["list_bulk_api_v1_bulk_get"];
         put?: never;
@@ -1853,12 +1853,16 @@ export interface paths {
         };
         /**
          * Stream
-         * @description Tells when what a page shows has changed.
+         * @description Tells when what a page shows has changed, and what models say.
          *
-         *     Each event has the topic and its mark, a name of the state that it is in now. Data is read by
-         *     the other routes: a page that was cut off reads again what has another mark, so nothing can be
-         *     missing or doubled. The first events tell the marks of all topics, but for those that
+         *     Each event `mark` has the topic and its mark, a name of the state that it is in now. Data is
+         *     read by the other routes: a page that was cut off reads again what has another mark, so nothing
+         *     can be missing or doubled. The first events tell the marks of all topics, but for those that
          *     `Last-Event-ID` says are known.
+         *
+         *     The topic `chunks:ID` has no mark. Its events `chunk` carry what the model of a turn says, while
+         *     it says it: first everything so far, then what follows. Nothing depends on them. What is lost on
+         *     the way is a gap, and the whole answer is in the transcript as soon as it is committed.
          */
         get: operations["stream_api_v1_stream_get"];
         put?: never;
@@ -2312,6 +2316,31 @@ export interface components {
             run: string;
         };
         /**
+         * BulkFilter
+         * @description Which runs: those that fit everything that is set.
+         */
+        BulkFilter: {
+            /** Labels */
+            labels?: {
+                [key: string]: string;
+            };
+            /** Since */
+            since?: string | null;
+            /** State */
+            state?: ("created" | "running" | "paused" | "completed" | "failed" | "canceled") | null;
+            /** Text */
+            text?: string | null;
+            /**
+             * Top Only
+             * @default false
+             */
+            top_only: boolean;
+            /** Until */
+            until?: string | null;
+            /** Workflow */
+            workflow?: string | null;
+        };
+        /**
          * BulkForm
          * @description An action for every run that matches.
          */
@@ -2350,7 +2379,7 @@ export interface components {
         };
         /**
          * BulkJob
-         * @description An action on many runs, done in the background.
+         * @description An action on many runs, with the runs that were named and those it was refused for.
          */
         BulkJob: {
             /** By */
@@ -2366,10 +2395,49 @@ export interface components {
             failed: number;
             /** Failures */
             failures: components["schemas"]["BulkFailure"][];
+            filter: components["schemas"]["BulkFilter"] | null;
             /** Finished At */
             finished_at: string | null;
             /** Id */
             id: string;
+            /** Named */
+            named: number;
+            /** Reason */
+            reason: string;
+            /** Runs */
+            runs: string[];
+            /** State */
+            state: string;
+            /** Total */
+            total: number;
+            /** Verb */
+            verb: string;
+        };
+        /**
+         * BulkLine
+         * @description An action on many runs, done in the background, as a list tells it.
+         */
+        BulkLine: {
+            /** By */
+            by: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Done */
+            done: number;
+            /** Failed */
+            failed: number;
+            filter: components["schemas"]["BulkFilter"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            /** Named */
+            named: number;
+            /** Reason */
+            reason: string;
             /** State */
             state: string;
             /** Total */
@@ -2424,6 +2492,22 @@ export interface components {
             };
             /** Workflows */
             workflows: components["schemas"]["WorkflowView"][];
+        };
+        /**
+         * ChunkEvent
+         * @description What the model of a turn has said since the event before, while it still speaks.
+         */
+        ChunkEvent: {
+            /** Fresh */
+            fresh: boolean;
+            /** Over */
+            over: boolean;
+            /** Parts */
+            parts: components["schemas"]["SpokenPart"][];
+            /** Request */
+            request: number;
+            /** Topic */
+            topic: string;
         };
         /**
          * CostLine
@@ -2890,6 +2974,16 @@ export interface components {
             taken: number;
         };
         /**
+         * MarkEvent
+         * @description A topic, and a name of the state that it is in.
+         */
+        MarkEvent: {
+            /** Mark */
+            mark: string;
+            /** Topic */
+            topic: string;
+        };
+        /**
          * Me
          * @description Who is asking.
          */
@@ -3005,10 +3099,10 @@ export interface components {
             /** Next */
             next?: string | null;
         };
-        /** Page[BulkJob] */
-        Page_BulkJob_: {
+        /** Page[BulkLine] */
+        Page_BulkLine_: {
             /** Items */
-            items: components["schemas"]["BulkJob"][];
+            items: components["schemas"]["BulkLine"][];
             /** Next */
             next?: string | null;
         };
@@ -3438,6 +3532,10 @@ export interface components {
             jitter: string | null;
             /** Kind */
             kind: string;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
             /** Name */
             name: string;
             /** Next */
@@ -3491,6 +3589,18 @@ export interface components {
             unpriced: number;
             /** Week Usd */
             week_usd: number;
+        };
+        /**
+         * SpokenPart
+         * @description Something that a model says, or goes on to say.
+         */
+        SpokenPart: {
+            /** Kind */
+            kind: string;
+            /** Text */
+            text: string;
+            /** Tool */
+            tool?: string | null;
         };
         /**
          * SpoolView
@@ -3563,6 +3673,8 @@ export interface components {
             kind: string;
             /** Name */
             name: string;
+            /** Parts */
+            parts: components["schemas"]["TimePart"][];
             /** Path */
             path: string;
             /** Reused */
@@ -3738,6 +3850,24 @@ export interface components {
             step: string | null;
             /** Worker */
             worker: string | null;
+        };
+        /**
+         * TimePart
+         * @description A part of the time of a step.
+         */
+        TimePart: {
+            /** End */
+            end: string | null;
+            /**
+             * Part
+             * @enum {string}
+             */
+            part: "queued" | "running" | "waiting" | "lost" | "earlier" | "retry" | "failed";
+            /**
+             * Start
+             * Format: date-time
+             */
+            start: string;
         };
         /**
          * TokenForm
@@ -4242,7 +4372,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_BulkJob_"];
+                    "application/json": components["schemas"]["Page_BulkLine_"];
                 };
             };
             /** @description What went wrong. */
@@ -6735,6 +6865,8 @@ export interface operations {
                 state?: ("queued" | "waiting" | "needs_you" | "running" | "done" | "failed" | "skipped" | "canceled" | "lost" | "dead_letter")[] | null;
                 facet?: string | null;
                 text?: string | null;
+                /** @description Rows of the statement with this id, anywhere in the run. */
+                statement?: string | null;
                 /** @description Rows from this number on, for a parent whose total is known. */
                 offset?: number | null;
                 cursor?: string | null;
@@ -7283,7 +7415,7 @@ export interface operations {
     stream_api_v1_stream_get: {
         parameters: {
             query: {
-                /** @description `home`, `runs`, `inbox`, `workers`, `run:ID`, `turn:ID` or `dev`. */
+                /** @description `home`, `runs`, `inbox`, `workers`, `run:ID`, `turn:ID`, `chunks:ID` or `dev`. */
                 topic: string[];
             };
             header?: {
@@ -7299,7 +7431,9 @@ export interface operations {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "text/event-stream": string | components["schemas"]["MarkEvent"] | components["schemas"]["ChunkEvent"];
+                };
             };
             /** @description What went wrong. */
             default: {

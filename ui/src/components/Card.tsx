@@ -19,7 +19,7 @@ export function Card({
   return (
     <section
       aria-labelledby={id}
-      className={clsx("min-w-0 rounded-lg border border-line bg-surface", className)}
+      className={clsx("min-w-0 overflow-clip rounded-lg border border-line bg-surface", className)}
     >
       <div className="flex h-10 items-center justify-between gap-3 border-b border-line px-4">
         <h2 id={id} className="text-[13px] font-semibold">

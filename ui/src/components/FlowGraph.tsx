@@ -23,6 +23,7 @@ export function FlowGraph({
           statement={statement}
           inside={inside}
           table={table}
+          bare
           onStatement={(id) => {
             setStatement(id);
             onStatement?.(id);

@@ -5,6 +5,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { ApiError, type Problem } from "../api/client";
 import { Button } from "./Button";
 import { CopyButton } from "./CopyButton";
+import { SignIn } from "./SignIn";
 
 function Box({
   icon: Icon,
@@ -70,6 +71,7 @@ export interface EmptyProps {
   /** What the thing is, and what creates it. */
   hint?: ReactNode;
   command?: string;
+  /** A page of the documentation, as it is called in the repository: the dashboard links nowhere. */
   docs?: string;
   icon?: LucideIcon;
   action?: ReactNode;
@@ -82,9 +84,9 @@ export function Empty({ title, hint, command, docs, icon = Inbox, action }: Empt
       {command && <Command text={command} />}
       {action}
       {docs && (
-        <a href={docs} className="text-[13px] text-accent underline underline-offset-2">
-          Read more
-        </a>
+        <p className="text-xs text-muted">
+          More in <code className="font-mono">{docs}</code>
+        </p>
       )}
     </Box>
   );
@@ -106,6 +108,7 @@ export function Forbidden({ problem }: { problem: Problem | null }) {
         {problem?.detail}
         {problem?.hint && <> {problem.hint}</>}
       </Hint>
+      {problem?.status === 401 && <SignIn />}
     </Box>
   );
 }

@@ -1,11 +1,12 @@
 /**
  * One stream of changes for the page. Hooks name topics; their queries are read again when the
- * mark of a topic has changed. The stream is read by fetch, so that it can carry the token.
+ * mark of a topic has changed. What models say comes on the same stream. The stream is read by fetch, so that it can carry the token.
  */
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import { token } from "../api/client";
 import { backoff, type Change, EventParser, Marks } from "./marks";
+import { type ChunkEvent, type Spoken, SpokenAnswers } from "./spoken";
 
 export type LiveState = "live" | "reconnecting" | "paused";
 
@@ -14,6 +15,7 @@ const BREATH = 250;
 
 class Live {
   state: LiveState = "reconnecting";
+  readonly spoken = new SpokenAnswers();
   private readonly users = new Map<string, number>();
   private readonly marks = new Marks();
   private readonly listeners = new Set<() => void>();
@@ -41,6 +43,7 @@ class Live {
         else {
           this.users.delete(topic);
           this.marks.forget(topic);
+          this.spoken.forget(topic);
         }
       }
       this.soon();
@@ -118,11 +121,15 @@ class Live {
       if (signal.aborted) return;
       this.failures = 0;
       this.become("live");
-      parser.push(value).forEach((change) => this.take(change));
+      parser.push(value).forEach((event) => this.take(event));
     }
   }
 
-  private take(change: Change): void {
+  private take(change: Change | ChunkEvent): void {
+    if ("parts" in change) {
+      this.spoken.take(change);
+      return;
+    }
     const news = this.marks.note(change);
     if (news === "changed") void this.refresh(change.topic);
     if (news === "first") void this.refresh(change.topic, change.mark);
@@ -173,4 +180,11 @@ export function useLive(topics: string[]): LiveState {
 
 export function useLiveState(): LiveState {
   return useSyncExternalStore(live.subscribe, () => live.state);
+}
+
+/** What the model of a turn says now; with `on`, the page listens to it. */
+export function useSpoken(turn: string, on: boolean): Spoken | undefined {
+  const topic = `chunks:${turn}`;
+  useLive(on ? [topic] : []);
+  return useSyncExternalStore(live.spoken.subscribe, () => live.spoken.get(topic));
 }

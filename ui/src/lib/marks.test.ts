@@ -21,6 +21,14 @@ describe("EventParser", () => {
       { topic: "runs", mark: "c" },
     ]);
   });
+  it("reads what models say among them", () => {
+    const said = { topic: "chunks:1", request: 0, fresh: true, over: false, parts: [] };
+    const text = `event: chunk\ndata: ${JSON.stringify(said)}\n\n`;
+    expect(new EventParser().push(event("home", "a") + text)).toEqual([
+      { topic: "home", mark: "a" },
+      said,
+    ]);
+  });
   it("finds the end of a line that was cut in two", () => {
     const parser = new EventParser();
     const text = event("runs", "c").replaceAll("\n", "\r\n");

@@ -1,23 +1,25 @@
 /** What the stream of changes says, without the network: parsing, marks and waiting times. */
 
+import type { ChunkEvent } from "./spoken";
+
 export interface Change {
   topic: string;
   mark: string;
 }
 
-/** Takes the text of a stream in pieces and gives back the changes in it. */
+/** Takes the text of a stream in pieces and gives back the changes in it, and what models say. */
 export class EventParser {
   private rest = "";
 
-  push(text: string): Change[] {
+  push(text: string): (Change | ChunkEvent)[] {
     this.rest = (this.rest + text).replaceAll("\r\n", "\n");
     const blocks = this.rest.split("\n\n");
     this.rest = blocks.pop() ?? "";
-    return blocks.map(change).filter((found) => found !== null);
+    return blocks.map(read).filter((found) => found !== null);
   }
 }
 
-function change(block: string): Change | null {
+function read(block: string): Change | ChunkEvent | null {
   const data = block
     .split("\n")
     .filter((line) => line.startsWith("data:"))
@@ -25,8 +27,10 @@ function change(block: string): Change | null {
     .join("\n");
   if (!data) return null;
   try {
-    const value = JSON.parse(data) as Partial<Change>;
-    if (typeof value.topic !== "string" || value.mark === undefined) return null;
+    const value = JSON.parse(data) as Partial<Change> & Partial<ChunkEvent>;
+    if (typeof value.topic !== "string") return null;
+    if (Array.isArray(value.parts)) return value as ChunkEvent;
+    if (value.mark === undefined) return null;
     return { topic: value.topic, mark: String(value.mark) };
   } catch {
     return null;

@@ -1,5 +1,6 @@
 /** Where this page is, with a way back to the list that it belongs to. */
 import { Link, useLocation } from "@tanstack/react-router";
+import clsx from "clsx";
 import { ChevronRight } from "lucide-react";
 import { Fragment } from "react";
 import { shortId } from "../lib/format";
@@ -8,6 +9,8 @@ import { placeOf } from "./places";
 interface Crumb {
   text: string;
   title?: string;
+  /** A list between the place and this page. */
+  to?: "/bulk";
 }
 
 /** What is behind the name of the place: `/flows/default/ns.Flow` has two parts. */
@@ -16,9 +19,9 @@ function behind(path: string): Crumb[] {
   const parts = rest.filter(Boolean);
   if (first === "flows") return parts.map((part) => ({ text: part }));
   const [id] = parts;
-  if (!id) return [];
-  const kind = first === "bulk" ? "Job " : first === "turns" ? "Turn " : "";
-  return [{ text: kind + shortId(id), title: id }];
+  const lists: Crumb[] = first === "bulk" ? [{ text: "Bulk actions", to: "/bulk" }] : [];
+  if (!id) return lists;
+  return [...lists, { text: (first === "turns" ? "Turn " : "") + shortId(id), title: id }];
 }
 
 export function Crumbs() {
@@ -50,11 +53,17 @@ export function Crumbs() {
               aria-current={index === parts.length - 1 ? "page" : undefined}
               className={
                 index === parts.length - 1
-                  ? "min-w-0 truncate font-mono text-xs"
-                  : "shrink-0 font-mono text-xs text-muted"
+                  ? clsx("min-w-0 truncate", part.to ? "font-medium" : "font-mono text-xs")
+                  : clsx("shrink-0 text-muted", !part.to && "font-mono text-xs")
               }
             >
-              {part.text}
+              {part.to && index < parts.length - 1 ? (
+                <Link to={part.to} className="rounded hover:text-text hover:underline">
+                  {part.text}
+                </Link>
+              ) : (
+                part.text
+              )}
             </li>
           </Fragment>
         ))}

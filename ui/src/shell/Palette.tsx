@@ -1,10 +1,19 @@
 /** Ctrl-K: pages, runs by id or text, workflows, and things to do. */
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { CornerDownLeft, type LucideIcon, Moon, Play, Search, Workflow } from "lucide-react";
+import {
+  CornerDownLeft,
+  ListChecks,
+  type LucideIcon,
+  Moon,
+  Play,
+  Search,
+  Workflow,
+} from "lucide-react";
 import { Dialog } from "radix-ui";
 import { type ReactNode, useDeferredValue, useState } from "react";
 import { api, token } from "../api/client";
+import { session, signOut } from "../api/session";
 import { stateInfo, stateText } from "../components/StateBadge";
 import { shortId } from "../lib/format";
 import { live, useLiveState } from "../lib/live";
@@ -72,6 +81,13 @@ function Content({ close, onHelp }: { close: () => void; onHelp: () => void }) {
               {place.name}
             </Item>
           ))}
+          <Item
+            value="page Bulk actions"
+            icon={ListChecks}
+            onSelect={go(() => void navigate({ to: "/bulk" }))}
+          >
+            Bulk actions
+          </Item>
         </Group>
         <Actions go={go} onHelp={onHelp} />
         <Workflows go={go} />
@@ -203,6 +219,15 @@ function Actions({ go, onHelp }: { go: Go; onHelp: () => void }) {
           })}
         >
           Forget the token
+        </Item>
+      )}
+      {!token.get() && session.csrf() && (
+        <Item
+          value="do sign out"
+          icon={CornerDownLeft}
+          onSelect={go(() => void signOut().then(() => location.reload()))}
+        >
+          Sign out
         </Item>
       )}
     </Group>

@@ -6,6 +6,7 @@ import { Button } from "../components/Button";
 import { Dialog } from "../components/Dialog";
 import { Field } from "../components/Field";
 import { Input } from "../components/Input";
+import { SignIn } from "../components/SignIn";
 import { Command } from "../components/States";
 import { live } from "../lib/live";
 import { askForToken, useTokenNeeded } from "./access";
@@ -45,15 +46,18 @@ export function TokenDialog() {
       title="Who is asking?"
       description="This server answers only to people with a token. It is kept in this browser."
       footer={
-        <Button
-          type="submit"
-          form="token-form"
-          variant="primary"
-          busy={busy}
-          disabled={typed.trim() === ""}
-        >
-          Continue
-        </Button>
+        <>
+          <SignIn />
+          <Button
+            type="submit"
+            form="token-form"
+            variant="primary"
+            busy={busy}
+            disabled={typed.trim() === ""}
+          >
+            Continue
+          </Button>
+        </>
       }
     >
       <form

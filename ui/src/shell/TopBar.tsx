@@ -1,6 +1,7 @@
 /** The bar above every page: where this is, search, whether it is live, and how it looks. */
 import { Keyboard, Monitor, Moon, Search, Sun, UserRound } from "lucide-react";
 import { api, token } from "../api/client";
+import { session, signOut } from "../api/session";
 import { Button } from "../components/Button";
 import { Menu, MenuCheck, MenuItem, MenuLabel, MenuSeparator } from "../components/Menu";
 import { useApi } from "../lib/query";
@@ -102,6 +103,11 @@ function UserMenu({ onHelp }: { onHelp: () => void }) {
           }}
         >
           Forget the token
+        </MenuItem>
+      )}
+      {!token.get() && session.csrf() && (
+        <MenuItem icon={UserRound} onSelect={() => void signOut().then(() => location.reload())}>
+          Sign out
         </MenuItem>
       )}
     </Menu>

@@ -53,7 +53,7 @@ export const PLACES: Place[] = [
 /** The place that an address belongs to: a run is one of the runs. */
 export function placeOf(path: string): Place | undefined {
   if (path.startsWith("/turns/")) return PLACES.find((place) => place.to === "/agents");
-  if (path.startsWith("/bulk/")) return PLACES.find((place) => place.to === "/runs");
+  if (path === "/bulk" || path.startsWith("/bulk/")) return PLACES.find((place) => place.to === "/runs");
   if (path === "/") return PLACES[0];
   return PLACES.find(
     (place) => place.to !== "/" && (path === place.to || path.startsWith(`${place.to}/`)),

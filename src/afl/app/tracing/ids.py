@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from uuid import UUID
 
 from opentelemetry.trace import SpanContext, TraceFlags
 
+from afl.kernel.working.task_fields import trace_id
+
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
-
-
-def trace_id(run: str) -> int:
-    """The trace of a run, and of all that it has called: the number of the run's id."""
-    try:
-        return UUID(run).int
-    except ValueError:  # work that belongs to no run has a name of its own
-        return int.from_bytes(sha256(run.encode()).digest()[:16], "big")
 
 
 def span_id(run: str, path: str = "") -> int:

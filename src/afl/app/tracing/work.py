@@ -13,6 +13,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, Status, Status
 
 from afl.app.tracing.ids import span_context
 from afl.kernel.model import Task
+from afl.kernel.working.task_fields import place_of
 from afl.runtime.handler_table import Handler, Invocation
 from afl.turns.current import CURRENT
 from afl.turns.model import ModelRequest, Reply
@@ -85,18 +86,10 @@ class _TracedModel:
 
 
 def _parent(task: Task) -> Context:
-    run, step = _place(task)
+    run, step = place_of(task)
     return trace.set_span_in_context(NonRecordingSpan(span_context(task.run, run, step)), Context())
 
 
 def _about(task: Task) -> dict[str, str | int]:
-    run, step = _place(task)
+    run, step = place_of(task)
     return {"afl.run": run, "afl.step": step, "afl.task": task.id, "afl.tenant": task.tenant}
-
-
-def _place(task: Task) -> tuple[str, str]:
-    """The run and the path of the step that a task is for; a tool call hangs below its step."""
-    given = task.input if isinstance(task.input, dict) else {}
-    step = given.get("step")
-    path = step.partition("#")[0] if isinstance(step, str) else ""
-    return str(given.get("run") or task.run), path

@@ -36,7 +36,8 @@ def _duration(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 _database = click.option(
     "--database",
     metavar="URL",
-    help="Which database, such as postgresql://host/name; else the setting AFL_DATABASE_URL.",
+    help="Which database, such as postgresql://host/name or mongodb://host/name; else the setting "
+    "AFL_DATABASE_URL.",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 
@@ -123,25 +124,35 @@ def rotate(
 ) -> None:
     """Remove runs that finished long ago, with all their tasks, in small transactions.
 
-    Dead letters go with their runs, and log lines when the last of their stream is that old. It is
-    safe to run at any time and from several places at once; what is removed stays removed when it
-    is interrupted.
+    Dead letters go with their runs, and log lines when the last of their stream is that old. The
+    audit trail has an age of its own, the setting AFL_AUDIT_RETENTION, else 52w. It is safe to run
+    at any time and from several places at once; what is removed stays removed when it is
+    interrupted.
     """
     terminal = ctx.ensure_object(Terminal)
     url = _url(ctx, database)
-    if older_than_ms is None:
-        older_than_ms = Settings.load().retention_ms
+    settings = Settings.load()
     _refuse_pending(url)
-    removed = _rotate(url, timedelta(milliseconds=min(older_than_ms, _OLDEST_MS)), limit)
+    removed = _rotate(
+        url, _age(settings.retention_ms if older_than_ms is None else older_than_ms), limit
+    )
+    forgotten = _rotate_audit(url, _age(settings.audit_retention_ms), limit)
     reached = limit is not None and removed >= limit
     if as_json:
-        terminal.json({"version": 1, "removed": removed, "limit_reached": reached})
+        told = {"removed": removed, "audit_removed": forgotten, "limit_reached": reached}
+        terminal.json({"version": 1, **told})
         return
     terminal.say(
         f"removed {count(removed, 'task')}" if removed else "nothing to do: no run is that old"
     )
+    if forgotten:
+        terminal.say(f"removed from the audit trail: {forgotten}")
     if reached:
         terminal.help("the limit is reached and there may be more; run the command again for them")
+
+
+def _age(ms: int) -> timedelta:
+    return timedelta(milliseconds=min(ms, _OLDEST_MS))
 
 
 def _refuse_pending(url: str) -> None:
@@ -155,13 +166,13 @@ def _refuse_pending(url: str) -> None:
 
 def _rotate(url: str, older_than: timedelta, limit: int | None) -> int:
     """Removes old runs batch by batch. Answers how many tasks have gone."""
+    from afl.app.engines import known_engine
     from afl.kernel.errors import StoreUnavailable
-    from afl.kernel.postgres.store import PostgresStore
-    from afl.turns.postgres_store import PostgresTurnStore
 
     removed = 0
-    # nothing is prepared, so that a pooler may stand before the database
-    with PostgresStore.connect(url, max_size=1, prepare_threshold=None) as store:
+    engine = known_engine(url)
+    with engine.connect(engine.persistence, url, max_size=1) as persistence:
+        store = persistence.kernel
         while limit is None or removed < limit:
             batch = _BATCH if limit is None else min(_BATCH, limit - removed)
             try:
@@ -175,7 +186,7 @@ def _rotate(url: str, older_than: timedelta, limit: int | None) -> int:
                 break
             removed += gone
         # usage stays: the accounts outlive the runs
-        PostgresTurnStore(store).forget_closed()
+        engine.load(engine.turns)(store).forget_closed()
     _rotate_logs(url, older_than, limit)
     return removed
 
@@ -189,6 +200,20 @@ def _rotate_logs(url: str, older_than: timedelta, limit: int | None) -> None:
             pass
 
 
+def _rotate_audit(url: str, older_than: timedelta, limit: int | None) -> int:
+    """Removes old entries of the audit trail. Answers how many have gone."""
+    from afl.app.engines import known_engine
+
+    removed = 0
+    engine = known_engine(url)
+    with engine.connect(engine.server, url, max_size=1) as store:
+        while gone := store.rotate_audit(older_than, limit or _BATCH):
+            removed += gone
+            if limit is not None:
+                break
+    return removed
+
+
 def _url(ctx: click.Context, given: str | None) -> str:
     url = given or Settings.load().database_url
     if url is None:
@@ -198,13 +223,6 @@ def _url(ctx: click.Context, given: str | None) -> str:
 
 
 def _migrations() -> ModuleType:
-    try:
-        from afl.app import migrating
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
-        raise CommandError(
-            "the PostgreSQL store needs psycopg, which is not installed",
-            help="install it with `pip install 'afl-agentflow[postgres]'`",
-        ) from error
+    from afl.app import migrating
+
     return migrating

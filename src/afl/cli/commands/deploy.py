@@ -15,7 +15,7 @@ from afl.cli.framework import Command
 from afl.cli.reports import Format, render, say_diagnostics
 from afl.cli.running.connection import opened, store_url
 from afl.cli.running.options import database_option, json_option
-from afl.cli.running.watching import Change, Watched
+from afl.cli.running.watching import Change, Watched, say_change
 from afl.cli.running.workflows import example_inputs
 from afl.cli.sources import STDIN, compile_inputs, read_inputs
 from afl.cli.terminal import Terminal, count
@@ -148,16 +148,7 @@ class _Talk:
             if change.diagnostics:
                 self._json(to_json(change.diagnostics))
             return
-        if change.problem:
-            self._terminal.error(change.problem)
-        elif change.diagnostics:
-            say_diagnostics(change.diagnostics, change.files, self._terminal)
-        for file in change.kept:
-            self._terminal.say(f"{file}: the version before is kept")
-        for file in change.left_out:
-            self._terminal.say(f"{file}: left out until it checks")
-        if change.program is None:
-            self._terminal.say("nothing is deployed; what was deployed before stays")
+        say_change(change, self._terminal)
 
     def deployed(self, deployed: _Deployed) -> None:
         gone = [name for name in self._workflows if name not in deployed.workflows]

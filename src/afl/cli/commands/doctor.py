@@ -6,13 +6,13 @@ import click
 
 from afl.base.settings import Settings
 from afl.cli import exit_codes
-from afl.cli.doctoring.findings import Finding, Grade
 from afl.cli.doctoring.surroundings import check_database, check_nats, check_python
-from afl.cli.doctoring.workings import check_workings
 from afl.cli.framework import Command
 from afl.cli.running.connection import opened
 from afl.cli.running.options import database_option, json_option
 from afl.cli.terminal import Terminal, count
+from afl.server.checks.findings import Finding, Grade
+from afl.server.checks.workings import check_workings
 
 _COLOURS = {Grade.OK: "32", Grade.WARN: "33", Grade.FAIL: "1;31"}
 

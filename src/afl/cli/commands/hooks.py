@@ -8,9 +8,9 @@ from afl.app.extras import extra_part
 from afl.cli.errors import CommandError, MissingError
 from afl.cli.framework import Command
 from afl.cli.running.groups import Group
+from afl.cli.running.kept_things import say_gone, show_all
 from afl.cli.running.options import database_option, json_option
 from afl.cli.running.server_store import server_store
-from afl.cli.running.tables import table
 from afl.cli.terminal import Terminal
 from afl.server.store import WebHook
 
@@ -49,7 +49,7 @@ def create(
     """Make a web hook that starts runs of WORKFLOW. Its secret is shown once."""
     secret: str = extra_part("afl.server.hooking", "server", _NEEDS).new_secret()
     hook = WebHook(name, workflow, program, secret)
-    with server_store(database, _NEEDS) as store:
+    with server_store(database) as store:
         if not store.add_hook(hook):
             raise CommandError(
                 f"there is a web hook {name} already",
@@ -69,16 +69,18 @@ def create(
 @click.pass_obj
 def list_hooks(terminal: Terminal, database: str | None, as_json: bool) -> None:
     """List the web hooks, without their secrets."""
-    with server_store(database, _NEEDS) as store:
+    with server_store(database) as store:
         hooks = store.hooks()
-    if as_json:
-        terminal.json({"version": 1, "hooks": [_json(hook) for hook in hooks]})
-        return
-    rows = [(hook.name, hook.workflow, hook.program, _path(hook)) for hook in hooks]
-    terminal.data(table(("name", "workflow", "program", "path"), rows))
-    if not hooks:
-        terminal.say("there is no web hook")
-        terminal.help("`afl hooks create NAME WORKFLOW` makes one")
+    show_all(
+        terminal,
+        "hooks",
+        [_json(hook) for hook in hooks],
+        ("name", "workflow", "program", "path"),
+        [(hook.name, hook.workflow, hook.program, _path(hook)) for hook in hooks],
+        none="there is no web hook",
+        help="`afl hooks create NAME WORKFLOW` makes one",
+        as_json=as_json,
+    )
 
 
 @command.command("delete", cls=Command)
@@ -88,16 +90,13 @@ def list_hooks(terminal: Terminal, database: str | None, as_json: bool) -> None:
 @click.pass_obj
 def delete(terminal: Terminal, name: str, database: str | None, as_json: bool) -> None:
     """Remove a web hook: calls of it start nothing any more."""
-    with server_store(database, _NEEDS) as store:
+    with server_store(database) as store:
         if not store.delete_hook(name):
             raise MissingError(
                 f"there is no web hook {name}", help="`afl hooks list` shows those there are"
             )
-    if as_json:
-        terminal.json({"version": 1, "deleted": name})
-        return
-    terminal.say(f"deleted {name}")
-    terminal.help("`afl hooks list` shows those that are left")
+    left = "`afl hooks list` shows those that are left"
+    say_gone(terminal, "deleted", name, help=left, as_json=as_json)
 
 
 def _path(hook: WebHook) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from afl.base.system import SystemIds
-from afl.cli.errors import CommandError, RequestError
+from afl.cli.errors import CommandError
 from afl.cli.framework import Command
-from afl.cli.running.bulk import Change, report
+from afl.cli.running.bulk import Change
+from afl.cli.running.dead_letters import Letters, act_on, no_letter, of_letters
 from afl.cli.running.groups import Group
 from afl.cli.running.mail import (
     address,
+    agent_argument,
     ask,
     composed,
     field_value,
@@ -36,11 +37,6 @@ if TYPE_CHECKING:
 _LONGEST = 60
 _TYPES = ("event", "request", "response")
 _PRIORITIES = ("low", "normal", "high")
-
-agent_argument = click.argument("agent", metavar="AGENT", type=address)
-letters_argument = click.argument("messages", metavar="[MESSAGE]...", nargs=-1)
-all_option = click.option("--all", "is_all", is_flag=True, help="All of them, not named ones.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only list what would be done.")
 
 
 @click.group("mail", cls=Group)
@@ -236,112 +232,32 @@ def dlq(
 
 
 @command.command("redrive", cls=Command)
-@agent_argument
-@letters_argument
-@all_option
-@dry_run_option
-@database_option
-@json_option
-@click.pass_context
-def redrive(
-    ctx: click.Context,
-    agent: AgentId,
-    messages: tuple[str, ...],
-    is_all: bool,
-    dry_run: bool,
-    database: str | None,
-    as_json: bool,
-) -> None:
+@of_letters
+def redrive(ctx: click.Context, letters: Letters) -> None:
     """Put dead letters into the mailbox again, with no attempts counted."""
-    _refuse_unclear(agent, messages, is_all)
+    agent = letters.agent
 
-    async def work(mailboxes: MessageCoordinator) -> list[Change]:
-        async def act(message: str) -> Change:
-            if await mailboxes.redrive(agent, message):
-                return Change(message, "ready")
-            return Change(message, "dead", error=_full(agent, message))
+    async def act(mailboxes: MessageCoordinator, message: str) -> Change:
+        if await mailboxes.redrive(agent, message):
+            return Change(message, "ready")
+        return Change(message, "dead", error=_full(agent, message))
 
-        return await _each(mailboxes, agent, messages, act, dry_run=dry_run)
-
-    changes = ask(database, work, rings=True)
-    report(
-        ctx,
-        changes,
-        done="driven again",
-        what="message",
-        then=f"`afl mail peek {agent}` shows what waits there",
-        dry_run=dry_run,
-        as_json=as_json,
-    )
+    then = f"`afl mail peek {agent}` shows what waits there"
+    act_on(ctx, letters, act, done="driven again", then=then, rings=True)
 
 
 @command.command("purge", cls=Command)
-@agent_argument
-@letters_argument
-@all_option
-@dry_run_option
-@database_option
-@json_option
-@click.pass_context
-def purge(
-    ctx: click.Context,
-    agent: AgentId,
-    messages: tuple[str, ...],
-    is_all: bool,
-    dry_run: bool,
-    database: str | None,
-    as_json: bool,
-) -> None:
+@of_letters
+def purge(ctx: click.Context, letters: Letters) -> None:
     """Remove dead letters for good."""
-    _refuse_unclear(agent, messages, is_all)
+    agent = letters.agent
 
-    async def work(mailboxes: MessageCoordinator) -> list[Change]:
-        async def act(message: str) -> Change:
-            if await mailboxes.purge(agent, message):
-                return Change(message, "purged")
-            return Change(message, "dead", error=_unknown(agent, message))
+    async def act(mailboxes: MessageCoordinator, message: str) -> Change:
+        if await mailboxes.purge(agent, message):
+            return Change(message, "purged")
+        return Change(message, "dead", error=no_letter(agent, message))
 
-        return await _each(mailboxes, agent, messages, act, dry_run=dry_run)
-
-    changes = ask(database, work)
-    report(ctx, changes, done="removed", what="message", dry_run=dry_run, as_json=as_json)
-
-
-def _refuse_unclear(agent: AgentId, messages: Sequence[str], is_all: bool) -> None:
-    if bool(messages) == is_all:
-        raise RequestError(
-            "name the messages, or use --all", help=f"`afl mail dlq {agent}` shows what there is"
-        )
-
-
-async def _each(
-    mailboxes: MessageCoordinator,
-    agent: AgentId,
-    messages: Sequence[str],
-    act: Callable[[str], Awaitable[Change]],
-    *,
-    dry_run: bool,
-) -> list[Change]:
-    """Does it to the dead letters that are meant, or to all. One that is not there does not keep
-    the others from being done."""
-    await mailboxes.recover_pending(agent)
-    counts = await mailboxes.counts(agent)
-    letters = await mailboxes.dead_letters(agent, counts.dead)
-    ids = {letter.queue_message.message.message_id: None for letter in letters}
-    changes = []
-    for message in dict.fromkeys(messages) or ids:
-        if message not in ids:
-            changes.append(Change(message, "dead", error=_unknown(agent, message)))
-        else:
-            changes.append(Change(message, "dead") if dry_run else await act(message))
-    return changes
-
-
-def _unknown(agent: AgentId, message: str) -> str:
-    return (
-        f"there is no dead letter {message} in the mailbox of {agent}; "
-        f"`afl mail dlq {agent}` shows those that there are"
-    )
+    act_on(ctx, letters, act, done="removed")
 
 
 def _full(agent: AgentId, message: str) -> str:

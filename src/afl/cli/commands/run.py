@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from afl.app.app import App
+from afl.app.needs import Need, is_for_a_person, lists_of, missing_from
 from afl.app.services import Services, connect
 from afl.app.serving import AppWorker, TurnWish, serve_beside
 from afl.base.settings import Settings
@@ -25,7 +26,7 @@ from afl.cli.running.connection import refusals
 from afl.cli.running.logs import shown_logs
 from afl.cli.running.options import input_options, json_option, timeout_option
 from afl.cli.running.outcomes import Ending, ending_of, exit_code, say_ending
-from afl.cli.running.serving import Need, is_for_a_person, lists_of, load_app, missing_from
+from afl.cli.running.serving import load_app
 from afl.cli.running.workflows import choose, read_values
 from afl.cli.sources import compile_inputs, read_inputs
 from afl.cli.terminal import Terminal

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
 from afl.app.extras import extra_part
-from afl.base.settings import Settings
+from afl.base.settings import LogFormat, Settings
 from afl.cli.framework import Command
 from afl.cli.running.connection import database_url, refusals, refuse_pending
+from afl.cli.running.logs import process_logs
 from afl.cli.running.options import database_option, json_option
 from afl.cli.terminal import Terminal
 
@@ -47,16 +46,17 @@ def command(
     Whoever signs in needs a token: `afl tokens create NAME --role ROLE` makes one. Ctrl-C and
     SIGTERM end it when the requests that are under way are answered.
     """
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
-    )
     url = database_url(database)
-    with refusals():
+    settings = replace(Settings.load(), database_url=url)
+    # whoever reads lines as JSON is not to find others between them
+    as_json = as_json or settings.log_format is LogFormat.JSON
+    with refusals(), process_logs("serve", settings):
         refuse_pending(url)
         serving = extra_part("afl.server.serving", "server", "`afl serve` needs")
         create_app = extra_part("afl.server.application", "server", "`afl serve` needs").create_app
-        with serving.open_backend(url, Settings.load(), auth=not no_auth) as backend:
+        with serving.open_backend(url, settings, auth=not no_auth) as backend:
             serving.refuse_open_doors(host, backend)
+            serving.warn_of_missing_wall(backend)
             if not as_json and backend.auth and serving.lacks_callers(backend):
                 terminal.say("there is no token yet, so nobody can sign in")
                 terminal.help("`afl tokens create admin --role admin` makes one")

@@ -9,14 +9,14 @@ import click
 from afl.cli.errors import CommandError, MissingError
 from afl.cli.framework import Command
 from afl.cli.running.groups import Group
+from afl.cli.running.kept_things import say_gone, show_all
 from afl.cli.running.options import database_option, json_option, span
 from afl.cli.running.server_store import server_store
-from afl.cli.running.tables import age, local, table
+from afl.cli.running.tables import age, local
 from afl.cli.terminal import Terminal
 from afl.server.store import Token
 from afl.server.tokens import new_token
 
-_NEEDS = "Tokens need"
 _ROLES = ("viewer", "operator", "developer", "admin")
 
 
@@ -57,7 +57,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a token. Its secret is shown once, and kept nowhere."""
-    with server_store(database, _NEEDS) as store:
+    with server_store(database) as store:
         token, secret = new_token(name, role, tenant, datetime.now(UTC), expires)
         if not store.add_token(token):
             raise CommandError(
@@ -78,11 +78,8 @@ def create(
 @click.pass_obj
 def list_tokens(terminal: Terminal, database: str | None, as_json: bool) -> None:
     """List the tokens, without their secrets."""
-    with server_store(database, _NEEDS) as store:
+    with server_store(database) as store:
         tokens = store.tokens()
-    if as_json:
-        terminal.json({"version": 1, "tokens": [_json(token) for token in tokens]})
-        return
     now = datetime.now(UTC)
     rows = [
         (
@@ -96,10 +93,16 @@ def list_tokens(terminal: Terminal, database: str | None, as_json: bool) -> None
         )
         for token in tokens
     ]
-    terminal.data(table(("id", "name", "role", "tenant", "age", "expires", "used"), rows))
-    if not tokens:
-        terminal.say("there is no token")
-        terminal.help("`afl tokens create admin --role admin` makes one")
+    show_all(
+        terminal,
+        "tokens",
+        [_json(token) for token in tokens],
+        ("id", "name", "role", "tenant", "age", "expires", "used"),
+        rows,
+        none="there is no token",
+        help="`afl tokens create admin --role admin` makes one",
+        as_json=as_json,
+    )
 
 
 @command.command("revoke", cls=Command)
@@ -109,16 +112,13 @@ def list_tokens(terminal: Terminal, database: str | None, as_json: bool) -> None
 @click.pass_obj
 def revoke(terminal: Terminal, id: str, database: str | None, as_json: bool) -> None:
     """Make a token worthless, at once and for ever."""
-    with server_store(database, _NEEDS) as store:
+    with server_store(database) as store:
         if not store.revoke_token(id):
             raise MissingError(
                 f"there is no token {id}", help="`afl tokens list` shows the tokens and their ids"
             )
-    if as_json:
-        terminal.json({"version": 1, "revoked": id})
-        return
-    terminal.say(f"revoked {id}")
-    terminal.help("`afl tokens list` shows who is left")
+    left = "`afl tokens list` shows who is left"
+    say_gone(terminal, "revoked", id, help=left, as_json=as_json)
 
 
 def _json(token: Token) -> dict[str, str | None]:

@@ -11,16 +11,17 @@ import click
 
 from afl.app.app import App
 from afl.app.log_keeping import LogKeeping, keep_logs
+from afl.app.needs import lists_of, unserved
 from afl.app.services import Services, connect
 from afl.app.serving import DRAIN, LEASE, RENEWALS_PER_LEASE, AppWorker, TurnWish, serve_beside
 from afl.app.tracing_use import traced_if_wanted
-from afl.base.settings import Settings, environment
+from afl.base.settings import LOG_LEVELS, LogFormat, Settings, environment
 from afl.cli.errors import RequestError
 from afl.cli.framework import Command
 from afl.cli.running.connection import database_url, refusals, refuse_pending
-from afl.cli.running.logs import LEVELS, shown_logs
+from afl.cli.running.logs import process_logs
 from afl.cli.running.options import database_option, span
-from afl.cli.running.serving import lists_of, load_app, unserved
+from afl.cli.running.serving import load_app
 from afl.cli.terminal import Terminal, count
 from afl.runtime.calls import SCRIPT
 from afl.runtime.ending import Asked, asked_by_signals
@@ -127,9 +128,9 @@ def lease_span(text: str) -> timedelta:
 )
 @click.option(
     "--log-level",
-    type=click.Choice(LEVELS, case_sensitive=False),
-    help="Show what is logged from this level on; else what handlers log through their context "
-    "from info on, and everything else from warning on.",
+    type=click.Choice(LOG_LEVELS, case_sensitive=False),
+    help="Show what is logged from this level on; else AFL_LOG_LEVEL, else what handlers log "
+    "through their context from info on, and everything else from warning on.",
 )
 @click.option("--nats", metavar="URL", help="Hear of work through NATS; else AFL_NATS_URL.")
 @database_option
@@ -168,11 +169,16 @@ def command(
     if not executes and (exec_slots or exec_env or artifacts):
         raise RequestError("--exec-slots, --exec-env and --artifacts are for --exec")
     url = database_url(database)
-    settings = Settings.load()
+    settings = replace(Settings.load(), database_url=url)
     if nats is not None:
         settings = replace(settings, nats_url=nats)
-    talk = _Talk(terminal, as_json=as_json)
-    with refusals(), terminal.others_talk(), shown_logs(log_level):
+    # whoever reads lines as JSON is not to find others between them
+    talk = _Talk(terminal, as_json=as_json or settings.log_format is LogFormat.JSON)
+    with (
+        refusals(),
+        terminal.others_talk(),
+        process_logs("worker", settings, log_level) as fields,
+    ):
         app = App("afl-worker") if handlers is None else load_app(handlers)
         scripts = _scripts() if sandbox else None
         refuse_pending(url)
@@ -189,6 +195,7 @@ def command(
             worker = _worker(
                 services, app, program, size, wish, settings, executing, scripts, logs, asked
             )
+            fields.add({"worker": worker.worker.id})
             worker.start()
             finished = False
             try:

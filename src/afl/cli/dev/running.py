@@ -16,19 +16,20 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from afl.app import migrating
 from afl.app.errors import ExtraMissing
 from afl.app.log_keeping import keep_logs
 from afl.app.services import connect
 from afl.app.tracing_use import traced_if_wanted
-from afl.base.settings import Settings, environment, provide
+from afl.base.settings import LogFormat, Settings, environment, provide
 from afl.cli.dev.changes import Changes
 from afl.cli.dev.project import STATE, Project
 from afl.cli.dev.serving import Serving
 from afl.cli.dev.session import Session
 from afl.cli.dev.talk import Banner, Talk
 from afl.cli.errors import CommandError
-from afl.cli.running.connection import postgres, refusals
-from afl.cli.running.logs import shown_logs
+from afl.cli.running.connection import refusals
+from afl.cli.running.logs import process_logs
 from afl.cli.terminal import Terminal
 from afl.server.application import create_app
 from afl.server.dev_state import DevState
@@ -61,9 +62,16 @@ class _Place:
 
 def run(wish: Wish, terminal: Terminal, *, as_json: bool) -> None:
     """Runs the project of the current folder until it is told to stop."""
-    project, talk = Project(Path.cwd()), Talk(terminal, as_json=as_json)
     given = Settings.load()
-    with refusals(), terminal.others_talk(), shown_logs(), _place(wish, project) as place:
+    # whoever reads lines as JSON is not to find others between them
+    talk = Talk(terminal, as_json=as_json or given.log_format is LogFormat.JSON)
+    project = Project(Path.cwd())
+    with (
+        refusals(),
+        terminal.others_talk(),
+        process_logs("dev", given),
+        _place(wish, project) as place,
+    ):
         # for handlers that use `Client.from_env()`, as they would beside a worker
         provide("AFL_DATABASE_URL", place.url)
         settings = Settings.load()
@@ -110,7 +118,7 @@ def _place(wish: Wish, project: Project) -> Iterator[_Place]:
     if wish.memory:
         yield _Place(_MEMORY, "this process's memory: it is gone when this ends", is_memory=True)
     elif wish.database is not None:
-        postgres("afl.app.migrating").migrate(wish.database)
+        migrating.migrate(wish.database)
         yield _Place(wish.database, _without_secrets(wish.database))
     else:
         # not every system has what it needs
@@ -125,7 +133,7 @@ def _place(wish: Wish, project: Project) -> Iterator[_Place]:
             ) from error
         with server:
             url = server.start()
-            postgres("afl.app.migrating").migrate(url)
+            migrating.migrate(url)
             inside = server.folder.is_relative_to(project.folder)
             shown = server.folder.relative_to(project.folder) if inside else server.folder
             yield _Place(url, f"a PostgreSQL of its own in {shown}")

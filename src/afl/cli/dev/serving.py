@@ -12,6 +12,7 @@ from afl.app.app import App
 from afl.app.errors import ExtraMissing
 from afl.app.executing import EXEC_SLOTS, Executing, ExecWish
 from afl.app.log_keeping import LogKeeping
+from afl.app.needs import lists_of, unserved
 from afl.app.services import Services
 from afl.app.serving import (
     DRAIN,
@@ -28,7 +29,6 @@ from afl.base.settings import Settings
 from afl.bridges.processes import no_log
 from afl.cli.dev.handlers import Loaded, joined
 from afl.cli.dev.project import SCRIPT
-from afl.cli.running.serving import lists_of, unserved
 from afl.exec.errors import CannotExecute
 from afl.ir.model import Program
 from afl.runtime.ending import Asked

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 
 from afl import __version__
 from afl.cli.dev.session import Served
-from afl.cli.reports import say_diagnostics
-from afl.cli.running.watching import Change
+from afl.cli.running.watching import Change, say_change
 from afl.cli.terminal import Terminal
 from afl.lang.diagnostics.render_json import to_json
 
@@ -77,16 +76,7 @@ class Talk:
             if change.diagnostics:
                 self._json("diagnostics", **to_json(change.diagnostics))
             return
-        if change.problem:
-            self._terminal.say(change.problem)
-        elif change.diagnostics:
-            say_diagnostics(change.diagnostics, change.files, self._terminal)
-            for file in change.kept:
-                self._terminal.say(f"{file}: the version before is kept")
-            for file in change.left_out:
-                self._terminal.say(f"{file}: left out until it checks")
-            if change.program is None:
-                self._terminal.say("nothing is deployed; what was deployed before stays")
+        say_change(change, self._terminal)
 
     def broken(self, error: str) -> None:
         if self._as_json:

@@ -1,5 +1,3 @@
-"""The checks of `afl doctor`.
-
-`findings` is what a check answers with, `surroundings` looks at this machine and what it can reach,
-`workings` at what is deployed, served and stuck.
+"""The checks of `afl doctor` that only it has: `surroundings` looks at this machine and what it can
+reach. `afl.server.checks` has the others.
 """

@@ -6,18 +6,23 @@ import platform
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
+from afl.app import migrating
+from afl.app.engines import MONGO, POSTGRES, known_engine
+from afl.app.extras import extra_part
 from afl.base.errors import AflError
-from afl.cli.doctoring.findings import Finding, fail, ok, warn
 from afl.cli.errors import CommandError
-from afl.cli.running.connection import database_url, postgres
+from afl.cli.running.connection import database_url
 from afl.cli.running.tables import short
 from afl.cli.terminal import count
+from afl.server.checks.findings import Finding, Grade, fail, ok, warn
+from afl.server.checks.tenants import check_tenants
 
 OLDEST_PYTHON = (3, 11)
-OLDEST_POSTGRES = 15
+_OLDEST = {"postgres": 15, "mongo": 5}
 _NATS_PORT = 4222
 _TIMEOUT_SECONDS = 3.0
 _SKEW_WARN, _SKEW_FAIL = timedelta(seconds=2), timedelta(seconds=30)
@@ -33,7 +38,8 @@ def check_python() -> Finding:
 
 
 def check_database(url: str | None) -> Iterator[Finding]:
-    """Whether the database is there, is new enough, has the schema, and what its clock says."""
+    """Whether the database is there, is new enough, has the schema, keeps tenants apart, and what
+    its clock says."""
     if url is None:
         yield warn(
             "database",
@@ -42,26 +48,46 @@ def check_database(url: str | None) -> Iterator[Finding]:
         )
         return
     try:
-        version, here, there = _ask(database_url(url))
+        engine = known_engine(database_url(url))
+        version, here, there = (_ask_mongo if engine is MONGO else _ask_postgres)(url)
     except (CommandError, AflError) as error:
         fix = error.help if isinstance(error, CommandError) and error.help else _REACH
         yield fail("database", error.message, fix)
         return
-    if version < OLDEST_POSTGRES:
-        text = f"PostgreSQL {version} is too old"
-        yield fail("database", text, f"use PostgreSQL {OLDEST_POSTGRES} or later")
+    oldest = _OLDEST[engine.package]
+    if version < oldest:
+        text = f"{engine.name} {version} is too old"
+        yield fail("database", text, f"use {engine.name} {oldest} or later")
     else:
-        yield ok("database", f"PostgreSQL {version} answers")
+        yield ok("database", f"{engine.name} {version} answers")
     yield check_clock(here, there)
-    yield _schema(url)
+    schema = _schema(url)
+    yield schema
+    if schema.grade is Grade.OK and engine.has_walls:
+        with engine.connect(engine.server, url) as store:
+            yield check_tenants(store)
 
 
 _REACH = "start the database, or correct AFL_DATABASE_URL"
 
 
-def _ask(url: str) -> tuple[int, datetime, datetime]:
-    """The version of the server, and the time here and there at one moment."""
-    psycopg = postgres("psycopg")
+#: The version of a server, and the time here and there at one moment.
+_Answer = tuple[int, datetime, datetime]
+
+
+def _ask_mongo(url: str) -> _Answer:
+    module = extra_part("afl.kernel.mongo.database", MONGO.extra, "The MongoDB store needs")
+    with closing(module.Database(url, timeout_seconds=5.0)) as database:
+        database.check()
+        version = database.command("buildInfo")["version"]
+        before = datetime.now(UTC)
+        there = database.now()
+        here = before + (datetime.now(UTC) - before) / 2
+        return int(version.partition(".")[0]), here, there
+
+
+def _ask_postgres(url: str) -> _Answer:
+    psycopg = extra_part("psycopg", POSTGRES.extra, "The PostgreSQL store needs")
     try:
         with psycopg.connect(url, connect_timeout=5, application_name="afl") as connection:
             before = datetime.now(UTC)
@@ -85,7 +111,7 @@ def check_clock(here: datetime, there: datetime) -> Finding:
 
 def _schema(url: str) -> Finding:
     try:
-        steps = postgres("afl.app.migrating").status(url)
+        steps = migrating.status(url)
     except AflError as error:
         return fail("schema", error.message, "use the version of AgentFlow that made the schema")
     pending = sum(step.applied_at is None for step in steps)

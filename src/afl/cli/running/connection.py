@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
 
+from afl.app import migrating
+from afl.app.engines import engine_of, known_engine
 from afl.app.errors import BadDatabase
 from afl.app.remote.addresses import is_server
 from afl.app.remote.errors import ServerUnavailable
@@ -34,29 +34,40 @@ _MISSING = (
     UnknownMcpTool,
     NotFound,
 )
-_POSTGRES = ("postgresql://", "postgres://")
 
 
 def store_url(given: str | None) -> str:
     """The database of `--database`, else of the setting; it may be a server."""
+    url = _meant(given)
+    if not is_server(url) and engine_of(url) is None:
+        raise RequestError(
+            "the database of AFL_DATABASE_URL or --database has to be a URL of PostgreSQL, of "
+            "MongoDB or of a server",
+            help="it looks like postgresql://host/name, mongodb://host/name or https://host:7400",
+        )
+    return url
+
+
+def database_url(given: str | None) -> str:
+    """The same for commands that need the database itself."""
+    url = _meant(given)
+    refuse_server(url)
+    if engine_of(url) is None:
+        raise RequestError(
+            "the database of AFL_DATABASE_URL or --database has to be a URL of PostgreSQL or of "
+            "MongoDB",
+            help="it looks like postgresql://host/name or mongodb://host/name",
+        )
+    return url
+
+
+def _meant(given: str | None) -> str:
     url = given or Settings.load().database_url
     if url is None:
         raise RequestError(
             "there is no database: use --database or AFL_DATABASE_URL",
             help="`export AFL_DATABASE_URL=postgresql://host/name` and `afl db migrate` set one up;"
             " `afl run` needs none",
-        )
-    return url if is_server(url) else database_url(url)
-
-
-def database_url(given: str | None) -> str:
-    """The same for commands that need the database itself."""
-    url = given or store_url(given)
-    refuse_server(url)
-    if not url.startswith(_POSTGRES):
-        raise RequestError(
-            "the database of AFL_DATABASE_URL or --database has to be a URL of PostgreSQL",
-            help="it looks like postgresql://host/name",
         )
     return url
 
@@ -89,8 +100,9 @@ def connected(database: str | None, *, rings: bool = False) -> Iterator[Services
 
 def _quiet(url: str) -> Services:
     """Services that tell nobody. Nothing is prepared, so that a pooler may stand before it."""
-    store = postgres("afl.runtime.postgres_store").PostgresPersistence
-    return Services.on(store.connect(url, max_size=2, prepare_threshold=None), LocalDoorbell())
+    engine = known_engine(url)
+    store = engine.connect(engine.persistence, url, max_size=2)
+    return Services.on(store, LocalDoorbell())
 
 
 @contextmanager
@@ -116,21 +128,9 @@ def refusals() -> Iterator[None]:
 
 def refuse_pending(url: str) -> None:
     """Refuses a database whose schema is not that of this version."""
-    migrate = postgres("afl.app.migrating")
-    pending = sum(step.applied_at is None for step in migrate.status(url))
+    pending = sum(step.applied_at is None for step in migrating.status(url))
     if pending:
         raise CommandError(
             f"the schema of the database is not up to date: {count(pending, 'migration')} pending",
             help="`afl db migrate` applies what is pending",
         )
-
-
-def postgres(module: str) -> ModuleType:
-    """A module that needs the driver of PostgreSQL, which is an extra."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise CommandError(
-            f"the PostgreSQL store needs {error.name}, which is not installed",
-            help="install it with `pip install 'afl-agentflow[postgres]'`",
-        ) from error

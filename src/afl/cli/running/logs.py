@@ -1,4 +1,4 @@
-"""What handlers log, as talk."""
+"""What is logged, on standard error: as talk, or as the lines of a process that serves."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from afl.base.log_names import HANDLER_LOG
+from afl.base.settings import Settings
 
-#: The levels that can be asked for.
-LEVELS = ("debug", "info", "warning", "error")
+if TYPE_CHECKING:
+    from afl.app.process_logs import ProcessFields
 
 _FORM = "%(levelname)s %(name)s: %(message)s"
 
@@ -26,12 +28,12 @@ class _Talk(logging.Handler):
 
 
 @contextmanager
-def shown_logs(level: str | None = None) -> Iterator[None]:
+def shown_logs(level: str | None = None, form: logging.Formatter | None = None) -> Iterator[None]:
     """Shows what is logged while this lasts: all from a level on; without one, what handlers say
     through their context from info on, and everything else from warnings on."""
     root, handlers = logging.getLogger(), logging.getLogger(HANDLER_LOG)
     talk = _Talk()
-    talk.setFormatter(logging.Formatter(_FORM))
+    talk.setFormatter(form or logging.Formatter(_FORM))
     before = handlers.level, root.level
     root.addHandler(talk)
     handlers.setLevel((level or "info").upper())
@@ -42,3 +44,23 @@ def shown_logs(level: str | None = None) -> Iterator[None]:
         handlers.setLevel(before[0])
         root.setLevel(before[1])
         root.removeHandler(talk)
+
+
+@contextmanager
+def process_logs(
+    process: str, settings: Settings, level: str | None = None
+) -> Iterator[ProcessFields]:
+    """The same for a process that serves: in the form of the settings, with the fields of the work
+    that a line is about, and without secrets.
+
+    Args:
+        process: which one it is, such as `worker`.
+        level: else that of the settings.
+    """
+    # `structlog` is for those who serve, and costs others time
+    from afl.app.process_logs import ProcessFields, process_formatter, structlog_routed
+
+    fields = ProcessFields(process)
+    form = process_formatter(settings, fields)
+    with shown_logs(level or settings.log_level, form), structlog_routed():
+        yield fields

@@ -48,6 +48,9 @@ def address(text: str) -> AgentId:
         ) from error
 
 
+agent_argument = click.argument("agent", metavar="AGENT", type=address)
+
+
 def ask(
     database: str | None,
     work: Callable[[MessageCoordinator], Awaitable[T]],

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from afl.cli.errors import InputError
+from afl.cli.reports import say_diagnostics
 from afl.cli.sources import Input, compile_inputs, read_inputs
+from afl.cli.terminal import Terminal
 from afl.ir.model import Program
 from afl.lang.api import Compilation
 from afl.lang.diagnostics.model import Diagnostic
@@ -28,6 +30,20 @@ class Change:
     problem: str = ""
     #: what is in the program, by file
     sources: Mapping[str, str] = field(default_factory=dict)
+
+
+def say_change(change: Change, terminal: Terminal) -> None:
+    """Tells people what is wrong with what has changed, and what becomes of it."""
+    if change.problem:
+        terminal.error(change.problem)
+    elif change.diagnostics:
+        say_diagnostics(change.diagnostics, change.files, terminal)
+    for file in change.kept:
+        terminal.say(f"{file}: the version before is kept")
+    for file in change.left_out:
+        terminal.say(f"{file}: left out until it checks")
+    if change.program is None:
+        terminal.say("nothing is deployed; what was deployed before stays")
 
 
 class Watched:

@@ -16,6 +16,7 @@ Modules:
     stepping    the short way of steps of flows;  births  new callees on it
     queries, cards, workers, outbox, locks, retention, dead_letters   one role of the port each
     database    connections, transactions, repeated tries, errors;  pooling  connections at hand
+    walls       what may be read for a tenant
     rows        rows to values;  packing  values to parameters;  statements  the named SQL
     migrate     numbered migrations, their checksums, what is pending
 """

@@ -20,6 +20,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from afl.kernel.confining import confined_to
 from afl.kernel.errors import (
     BadRequest,
     Fenced,
@@ -31,6 +32,7 @@ from afl.kernel.errors import (
 )
 from afl.kernel.postgres.pooling import Pool
 from afl.kernel.postgres.statements import Hot, Parameters
+from afl.kernel.postgres.walls import Wall, only_reads
 
 Row = tuple[Any, ...]
 
@@ -281,6 +283,7 @@ class Database:
             prepare: called with each connection before each use; for tests that move the clock.
         """
         self._prepare = prepare
+        self._wall = Wall()
         self._pool = Pool(
             ConnectionPool(
                 url,
@@ -305,20 +308,60 @@ class Database:
         """Give all connections back. The database is not usable afterwards."""
         self._pool.close()
 
-    def rows(self, statement: bytes, parameters: Mapping[str, object]) -> list[Row]:
-        """Run one statement as one transaction, in one round trip."""
-        return self.run(lambda cursor: cursor.execute(statement, parameters).fetchall())
+    def rows(
+        self, statement: bytes, parameters: Mapping[str, object], *, prepare: bool | None = None
+    ) -> list[Row]:
+        """Run one statement as one transaction, in one round trip.
+
+        Args:
+            prepare: False if which plan is best depends on the parameters.
+        """
+        return self._ask(
+            statement,
+            lambda cursor: cursor.execute(statement, parameters, prepare=prepare).fetchall(),
+        )
 
     def row(self, statement: bytes, parameters: Mapping[str, object]) -> Row | None:
         """The first row of one statement, run as one transaction."""
-        return self.run(lambda cursor: cursor.execute(statement, parameters).fetchone())
+        return self._ask(statement, lambda cursor: cursor.execute(statement, parameters).fetchone())
 
     def call(self, statement: Hot, parameters: Parameters) -> list[Row]:
         """Run one hot statement as one transaction, in one round trip."""
-        return self._repeat(lambda session: session.call(statement, parameters))
+        if confined_to() is None or not only_reads(statement.query):
+            return self._repeat(lambda session: session.call(statement, parameters))
+        return self._repeat(
+            lambda session: session.call_all(
+                [*self._wall.before(session), (statement, parameters)]
+            )[-1]
+        )
+
+    def _ask(self, statement: bytes, work: Callable[[Cursor[Row]], T]) -> T:
+        confined = confined_to() is not None and only_reads(statement)
+        return self.read(work) if confined else self.run(work)
+
+    def read(self, work: Callable[[Cursor[Row]], T]) -> T:
+        """Do work that only reads, in a transaction, and only what may be read now; see
+        `afl.kernel.confining`."""
+
+        def once(session: Session) -> T:
+            transaction = PostgresTransaction(session)
+            try:
+                for each in self._wall.before(session):
+                    transaction.send(*each)
+                found = work(transaction.cursor)
+                transaction.end()
+            except BaseException:
+                transaction.abandon()
+                raise
+            return found
+
+        return self._repeat(once)
 
     def run(self, work: Callable[[Cursor[Row]], T], *, transaction: bool = False) -> T:
-        """Do work on a connection; again, if it lost a race. All or nothing with `transaction`."""
+        """Do work on a connection; again, if it lost a race. All or nothing with `transaction`.
+
+        It sees the rows of all tenants, whatever may be read now.
+        """
 
         def once(session: Session) -> T:
             if not transaction:

@@ -25,16 +25,28 @@ WANTED = """(
 )"""
 
 _TEXT = "lower(%(text)s::text)"
-#: The ids of runs with a text in their id or workflow, all of them. Workflows are few, so their
-#: names are found one by one in the index.
-NAMED = f"""(
-    with recursive workflow (name) as (
+
+
+def _has_text(value: str) -> str:
+    """Whether a column has the text, in small letters or capitals. Most texts are plain letters,
+    for which the quick way to make them small is enough: the other takes most of a search."""
+    return f"""(
+        position({_TEXT} in lower({value} collate "C")) > 0
+        or (octet_length({value}) > char_length({value})
+            and position({_TEXT} in lower({value})) > 0))"""
+
+
+#: Workflows are few, so their names are found one by one in the index.
+_WORKFLOWS = """recursive workflow (name) as (
         (select r.workflow from afl.run r order by r.workflow limit 1)
         union all
         select (select r.workflow from afl.run r where r.workflow > w.name
                 order by r.workflow limit 1)
         from workflow w where w.name is not null
-    )
+    )"""
+#: The ids of runs with a text in their id or workflow, all of them.
+NAMED = f"""(
+    with {_WORKFLOWS}
     (select r.id from afl.run r
      where r.id between %(first_id)s::uuid and %(last_id)s::uuid and {WANTED}
      order by r.id desc limit %(limit)s)
@@ -45,6 +57,26 @@ NAMED = f"""(
          order by r.id desc limit %(limit)s
      ) as r
      where position({_TEXT} in lower(w.name)) > 0)
+)"""
+#: How many runs each workflow with a text in its name has; and how many others there are with it in
+#: their id, or that have been found. Each up to a limit.
+NAMED_COUNTS = f"""(
+    with {_WORKFLOWS}
+    select (select count(*) from (
+                select from afl.run r where r.workflow = w.name and {WANTED} limit %(limit)s
+            ) as r) as runs
+    from workflow w where position({_TEXT} in lower(w.name)) > 0
+    union all
+    select count(*) from (
+        (select r.id from afl.run r
+         where r.id between %(first_id)s::uuid and %(last_id)s::uuid
+           and position({_TEXT} in lower(r.workflow)) = 0 and {WANTED}
+         limit %(limit)s)
+        union
+        select r.id from afl.run r
+        where r.id = any(%(found)s::uuid[])
+          and position({_TEXT} in lower(r.workflow)) = 0 and {WANTED}
+    ) as r
 )"""
 #: The ids of runs with a text as their key, or in their key or error: for the latter so many of the
 #: newest runs are looked at that have one. Those that have completed have no error.
@@ -57,12 +89,12 @@ LOOKED_FOR = f"""(
          select r.id, r.key from afl.run r where r.key is not null and {WANTED}
          order by r.id desc limit %(among)s
      ) as r
-     where position({_TEXT} in lower(r.key)) > 0 limit %(limit)s)
+     where {_has_text("r.key")} limit %(limit)s)
     union
     (select r.id from (
-         select r.id, r.error from afl.run r
+         select r.id, r.error ->> 'message' as message from afl.run r
          where r.error is not null and %(state)s::text is distinct from 'completed' and {WANTED}
          order by r.id desc limit %(among)s
      ) as r
-     where position({_TEXT} in lower(r.error ->> 'message')) > 0 limit %(limit)s)
+     where {_has_text("r.message")} limit %(limit)s)
 )"""

@@ -82,9 +82,7 @@ class PostgresRuns(PostgresCore):
             "limit": limit,
         }
         # not prepared: which index serves depends on what is asked
-        rows = self._kernel.database.run(
-            lambda cursor: cursor.execute(SQL["find_runs"], parameters, prepare=False).fetchall()
-        )
+        rows = self._kernel.database.rows(SQL["find_runs"], parameters, prepare=False)
         return [run_of(row) for row in rows]
 
     def ended_runs(self, since: datetime, limit: int = 100) -> list[Run]:

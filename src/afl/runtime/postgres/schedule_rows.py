@@ -34,6 +34,7 @@ _COLUMNS = (
     "look_at",
     "version",
     "created_at",
+    "labels",
 )
 SCHEDULE_COLUMNS = ", ".join(f"c.{name}" for name in _COLUMNS)
 DUE_COLUMNS = ", ".join(f"(d.taken).{name}" for name in _COLUMNS)
@@ -66,6 +67,7 @@ def schedule_of(row: Sequence[Any]) -> Schedule:
         _utc(values["look_at"]),
         values["version"],
         _utc(values["created_at"]),
+        values["labels"],
     )
 
 
@@ -93,6 +95,7 @@ def pack_schedule(schedule: Schedule) -> dict[str, str | int | None]:
         "waiting": _text(schedule.waiting),
         "look_at": _text(schedule.look_at),
         "version": schedule.version,
+        "labels": dict(schedule.labels),
     }
     return {"schedule": dumps(row)}
 

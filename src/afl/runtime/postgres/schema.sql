@@ -49,6 +49,7 @@ create index run_by_workflow_state on afl.run (workflow, state, id);
 create index run_by_tenant on afl.run (tenant, id) where tenant <> 'default';
 create index run_by_parent on afl.run (parent, id) where parent is not null;
 create index run_top on afl.run (id) where parent is null;
+create index run_top_by_state on afl.run (state, id) include (tenant) where parent is null;
 create index run_paused on afl.run (id)
     where (pause_requested or state = 'paused') and finished_at is null;
 create index run_errors on afl.run (id) where error is not null;
@@ -551,6 +552,7 @@ create table afl.schedule (
     look_at         timestamptz,
     version         bigint not null,
     created_at      timestamptz not null,
+    labels          json not null default '{}',
     constraint schedule_times check (num_nonnulls(cron, every, at) = 1)
 ) with (fillfactor = 80);
 
@@ -576,7 +578,8 @@ create unique index firing_started on afl.schedule_firing (schedule, fire_at) wh
 create index firing_runs on afl.schedule_firing (schedule, number) where run is not null;
 create index firing_age on afl.schedule_firing (at);
 
--- Puts a schedule in the place of the one with that version; none is there with version 0.
+-- Puts a schedule in the place of the one with that version; none is there with version 0. Processes
+-- of the release before name no labels.
 create function afl.write_schedule_v1(p_schedule json) returns void language plpgsql as $$
 declare
     n afl.schedule := json_populate_record(null::afl.schedule, p_schedule);
@@ -587,11 +590,12 @@ begin
         insert into afl.schedule (
             name, workflow, program, inputs, cron, every, at, zone, starts_at, ends_at, jitter,
             overlap, catch_up, catch_up_within, owner, paused, next_fire, waiting, look_at,
-            version, created_at)
+            version, created_at, labels)
         values (
             n.name, n.workflow, n.program, n.inputs, n.cron, n.every, n.at, n.zone, n.starts_at,
             n.ends_at, n.jitter, n.overlap, n.catch_up, n.catch_up_within, n.owner, n.paused,
-            n.next_fire, n.waiting, n.look_at, v_version, afl.now())
+            n.next_fire, n.waiting, n.look_at, v_version, afl.now(),
+            coalesce(n.labels, '{}'))
         on conflict do nothing;
     else
         update afl.schedule s set
@@ -600,7 +604,7 @@ begin
             ends_at = n.ends_at, jitter = n.jitter, overlap = n.overlap, catch_up = n.catch_up,
             catch_up_within = n.catch_up_within, owner = n.owner, paused = n.paused,
             next_fire = n.next_fire, waiting = n.waiting, look_at = n.look_at,
-            version = s.version + 1
+            version = s.version + 1, labels = coalesce(n.labels, s.labels)
         where s.name = n.name and s.version = n.version;
     end if;
     if not found then

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 
 from afl.kernel.postgres.database import Row
 from afl.kernel.postgres.rows import is_id, utc
@@ -11,6 +10,7 @@ from afl.runtime.entities import Run
 from afl.runtime.postgres.core import PostgresCore
 from afl.runtime.postgres.rows import dumps, run_of
 from afl.runtime.postgres.statements import SQL
+from afl.runtime.run_ids import FIRST_ID, ID_SKEW, LAST_ID, first_id, last_id, tells_time
 from afl.runtime.run_search import STATE_WORDS, RunFilter
 from afl.runtime.states import RunState
 from afl.runtime.step import WorkflowId
@@ -20,10 +20,6 @@ from afl.runtime.step import WorkflowId
 _AMONG = 5_000
 #: So many times that, if there are enough of them among those to expect the rest.
 _MORE = 8
-#: How far the time in an id may be from the time at which its run was put in place.
-_ID_SKEW = timedelta(hours=1)
-_FIRST_ID = "00000000-0000-0000-0000-000000000000"
-_LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -51,7 +47,9 @@ class PostgresRunSearch(PostgresCore):
         newest = {**parameters, "labels": None, "sought": parameters["labels"]}
         rows = self._ask("search_newest", newest)
         if len(rows) < limit <= _MORE * len(rows):
-            rows = self._ask("search_newest", {**newest, "among": _MORE * _AMONG})
+            # on from the last that was found
+            rest = {"before": rows[-1][0], "limit": limit - len(rows), "among": _MORE * _AMONG}
+            rows += self._ask("search_newest", {**newest, **rest})
         return rows if len(rows) == limit else self._ask("search_all", parameters)
 
     def count_runs(self, filter: RunFilter, cap: int = 10_000) -> Mapping[str, int]:
@@ -61,8 +59,14 @@ class PostgresRunSearch(PostgresCore):
         statement = "count_runs"
         if filter.text:
             statement = "count_named"
-            # once for all states: this is what costs
-            conditions["found"] = [row[0] for row in self._ask("look_for_text", conditions)]
+            # once for all states, so not up to the cap of one: this is what costs
+            all_states = {**conditions, "limit": max(cap, _AMONG)}
+            conditions["found"] = [row[0] for row in self._ask("look_for_text", all_states)]
+        elif filter.labels and filter.state is None:
+            # all states at once, which does if few have the labels
+            together: dict[str, int] = dict(self._ask("count_together", conditions))
+            if sum(together.values()) < cap:
+                return together
         counts: dict[str, int] = {}
         for word in STATE_WORDS if filter.state is None else (filter.state,):
             ((count,),) = self._ask(statement, {**conditions, **_state(word)})
@@ -93,18 +97,16 @@ class PostgresRunSearch(PostgresCore):
         the last would show that they do not."""
         since, until = filter.since, filter.until
         ends = [] if since is until is None else self._ask("outermost_runs", {})
-        if not ends or not all(_tells_time(id_, utc(made)) for id_, made in ends):
+        if not ends or not all(tells_time(id_, utc(made)) for id_, made in ends):
             return {"first": None, "last": None}
         return {
-            "first": None if since is None else _id_at(since - _ID_SKEW, _FIRST_ID),
-            "last": None if until is None else _id_at(until + _ID_SKEW, _LAST_ID),
+            "first": None if since is None else first_id(since - ID_SKEW),
+            "last": None if until is None else last_id(until + ID_SKEW),
         }
 
     def _ask(self, statement: str, parameters: Mapping[str, object]) -> list[Row]:
         # not prepared: which index serves depends on what is asked
-        return self._kernel.database.run(
-            lambda cursor: cursor.execute(SQL[statement], parameters, prepare=False).fetchall()
-        )
+        return self._kernel.database.rows(SQL[statement], parameters, prepare=False)
 
 
 def _can_fit(filter: RunFilter) -> bool:
@@ -119,24 +121,13 @@ def _state(word: str | None) -> dict[str, object]:
     return {"state": word, "paused": False if lives else None}
 
 
-def _tells_time(id_: str, made: datetime) -> bool:
-    """Whether an id begins with about the time at which its run was made."""
-    return _id_at(made - _ID_SKEW, _FIRST_ID) <= id_ <= _id_at(made + _ID_SKEW, _LAST_ID)
-
-
-def _id_at(time: datetime, rest: str) -> str:
-    """The first or the last id of a millisecond."""
-    milliseconds = f"{max(0, int(time.timestamp() * 1000)):012x}"
-    return f"{milliseconds[:8]}-{milliseconds[8:]}{rest[13:]}"
-
-
 def _ids_from(text: str | None) -> tuple[str, str]:
     """The first and the last id that begin with a text; the other way round if none can."""
     begin = "" if text is None else text.lower()
     fits = all(
         here in _HEX if there != "-" else here == "-"
-        for here, there in zip(begin, _FIRST_ID, strict=False)
+        for here, there in zip(begin, FIRST_ID, strict=False)
     )
-    if not begin or not fits or len(begin) > len(_FIRST_ID):
-        return _LAST_ID, _FIRST_ID
-    return begin + _FIRST_ID[len(begin) :], begin + _LAST_ID[len(begin) :]
+    if not begin or not fits or len(begin) > len(FIRST_ID):
+        return LAST_ID, FIRST_ID
+    return begin + FIRST_ID[len(begin) :], begin + LAST_ID[len(begin) :]

@@ -3,8 +3,8 @@
 `{run}`, `{step}` and `{no_step}` stand for the columns of a run aliased `r` and of a step aliased
 `s`, in the order in which `rows` reads them, and for as many nulls as the latter. `{task}` stands
 for those of a task of the kernel aliased `t`, `{schedule}` for those of a schedule aliased `c`, and
-`{due}` for those of one that was taken. `{wanted}`, `{named}` and `{looked_for}` stand for
-parts of a search for runs.
+`{due}` for those of one that was taken. `{wanted}`, `{named}`, `{named_counts}` and `{looked_for}`
+stand for parts of a search for runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.resources import files
 from afl.kernel.postgres.rows import TASK_COLUMNS
 from afl.kernel.postgres.statements import Hot, numbered, parse
 from afl.runtime.postgres.rows import NO_STEP, RUN_COLUMNS, STEP_COLUMNS
-from afl.runtime.postgres.run_conditions import LOOKED_FOR, NAMED, WANTED
+from afl.runtime.postgres.run_conditions import LOOKED_FOR, NAMED, NAMED_COUNTS, WANTED
 from afl.runtime.postgres.schedule_rows import DUE_COLUMNS, SCHEDULE_COLUMNS
 
 _COLUMNS = {
@@ -27,6 +27,7 @@ _COLUMNS = {
     "{due}": DUE_COLUMNS,
     "{wanted}": WANTED,
     "{named}": NAMED,
+    "{named_counts}": NAMED_COUNTS,
     "{looked_for}": LOOKED_FOR,
 }
 

@@ -61,6 +61,7 @@ class PostgresStepWindows(PostgresCore):
             "run": run,
             "states": None if match.states is None else list(match.states),
             "facet": match.facet,
+            "statement": match.statement,
             "text": match.text.lower() if match.text else None,
             "start": _behind(after),
             "limit": limit,

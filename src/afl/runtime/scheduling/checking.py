@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from zoneinfo import ZoneInfo, available_timezones
@@ -13,6 +14,8 @@ from afl.runtime.errors import BadSchedule
 from afl.runtime.schedule import Times
 
 SHORTEST = timedelta(seconds=1)
+#: The beginning of the names of labels that say where a run comes from.
+_OWN = "afl."
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:-]{0,199}\Z")
 
 
@@ -23,6 +26,16 @@ def check_name(name: str) -> None:
             f"`{name}` cannot be the name of a schedule: use up to 200 letters, digits and "
             "any of `_ . - / :`, such as `nightly-report`."
         )
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Raises for labels that runs of a schedule cannot bear."""
+    for name in labels:
+        if not name or name.startswith(_OWN):
+            raise BadSchedule(
+                f"`{name}` cannot be a label of a schedule: names that begin with `{_OWN}` are "
+                "those that its runs have anyway. Use another name, such as `team`."
+            )
 
 
 def check_times(times: Times) -> None:

@@ -140,7 +140,11 @@ class Scheduler:
             schedule.workflow,
             schedule.inputs,
             key,
-            {SCHEDULE_LABEL: schedule.name, FIRE_LABEL: fire_text(fire_at)},
+            {
+                **schedule.labels,
+                SCHEDULE_LABEL: schedule.name,
+                FIRE_LABEL: fire_text(fire_at),
+            },
         )
         return self._submitter.prepare(order, idem_of(key))
 

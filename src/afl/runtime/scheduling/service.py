@@ -15,7 +15,7 @@ from afl.runtime.errors import BadSchedule, UnknownSchedule
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.programs import Plans
 from afl.runtime.schedule import Firing, Schedule
-from afl.runtime.scheduling.checking import check_name, check_times
+from afl.runtime.scheduling.checking import check_labels, check_name, check_times
 from afl.runtime.scheduling.loop import BELL
 from afl.runtime.scheduling.rules import Step, begun, resumed
 from afl.runtime.scheduling.scheduler import Scheduler
@@ -117,6 +117,7 @@ class Scheduling:
             BadInputs: the workflow could not be started.
         """
         check_name(schedule.name)
+        check_labels(schedule.labels)
         self._check(schedule, self._submitter.program(schedule.program))
         now = self._persistence.now()
         if next_after(schedule.times, now) is None:

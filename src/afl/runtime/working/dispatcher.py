@@ -31,6 +31,7 @@ from afl.kernel.model import (
 from afl.kernel.working.hands import Hands, Held, give_back
 from afl.kernel.working.health import LoopHealth
 from afl.kernel.working.lease import Lease
+from afl.kernel.working.task_fields import task_fields
 from afl.runtime.calls import EXECUTE, SIGNALS, TIMERS
 from afl.runtime.evaluator import Evaluator, Turn
 from afl.runtime.guarding import Guard
@@ -545,7 +546,8 @@ class Dispatcher:
             else:
                 self._execution.start(held, handler)
         except Exception as error:  # noqa: BLE001 - what cannot even start has failed
-            _log.warning("`%s` cannot be started", handler.name, exc_info=True)
+            fields = task_fields(held.claim.task)
+            _log.warning("`%s` cannot be started", handler.name, exc_info=True, extra=fields)
             self._running.pop(held.fence, None)
             close = close_of_error(held.claim.task, error)
             if self._passing is not None:

@@ -33,6 +33,7 @@ from afl.kernel.model import (
 )
 from afl.kernel.port import Transaction
 from afl.kernel.working.hands import Hands, Held
+from afl.kernel.working.task_fields import task_fields
 from afl.runtime.calls import placement_of
 from afl.runtime.context import count
 from afl.runtime.entities import Run
@@ -246,7 +247,7 @@ class Flows:
             self.forget(run)
             part.flow = None
             return
-        _log.warning("run %s cannot go on, and is given up", run.task.id, exc_info=error)
+        _warn("run %s cannot go on, and is given up", run, error)
         self.give_up(part, error_of(error, ROOT))
 
     def _extend(self, part: Part, run: RunInHand, begun: Turn) -> None:
@@ -259,7 +260,7 @@ class Flows:
         try:
             turn = self._evaluator.extend(begun, replies)
         except Exception:  # noqa: BLE001 - whoever claims it next starts from what is stored
-            _log.warning("run %s is started over from its rows", run.task.id, exc_info=True)
+            _warn("run %s is started over from its rows", run)
             self._suspend(part, run)
         else:
             self._add(part, run, turn)
@@ -274,7 +275,7 @@ class Flows:
             run.replies, part.answers = replies, []
             self._stuck[run.task.id] = run
         except Exception:  # noqa: BLE001 - whoever claims it next starts from what is stored
-            _log.warning("run %s is started over from its rows", run.task.id, exc_info=True)
+            _warn("run %s is started over from its rows", run)
             self._suspend(part, run)
         else:
             self._add(part, run, turn)
@@ -326,7 +327,7 @@ class Flows:
         try:
             self._evaluator.accepted(turn)
         except Exception:  # noqa: BLE001 - it is committed; what is forgotten is read again
-            _log.warning("what is known of run %s is forgotten", run.task.id, exc_info=True)
+            _warn("what is known of run %s is forgotten", run)
         if not isinstance(turn.commit.then, Continue):
             self._let_go(run, done)
         elif turn.context.row(ROOT).frame.get("more") and not (run.at_hand and run.has_enough):
@@ -442,3 +443,8 @@ def _finish_canceled(
     transaction: Transaction,
 ) -> None:
     persistence.finish_run(transaction, run, RunState.CANCELED, None, error)
+
+
+def _warn(text: str, run: RunInHand, error: Exception | None = None) -> None:
+    """Logs what is amiss with a run, and the error that is being handled, or this one."""
+    _log.warning(text, run.task.id, exc_info=error or True, extra=task_fields(run.task))

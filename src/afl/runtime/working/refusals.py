@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from afl.kernel.errors import Fenced
 from afl.kernel.model import Close, Commit, Suspend, Then
 from afl.kernel.working.hands import Hands, Held
+from afl.kernel.working.task_fields import task_fields
 from afl.runtime.replies import Reply
 from afl.runtime.step import ROOT, WorkflowId, error_of
 from afl.runtime.superseded import Superseded
@@ -63,7 +64,7 @@ def split(part: Part, error: Exception, flows: Flows, hands: Hands) -> list[Part
         if isinstance(error, Fenced) or part.turn is None:
             flows.forget(run)
             return []
-        _log.warning("run %s is given up: %s", run.task.id, error)
+        _log.warning("run %s is given up: %s", run.task.id, error, extra=task_fields(run.task))
         given_up = Part(flow=run)
         flows.give_up(given_up, error_of(error, ROOT))
         return [given_up]
@@ -71,7 +72,8 @@ def split(part: Part, error: Exception, flows: Flows, hands: Hands) -> list[Part
     if isinstance(error, Fenced) or part.replaces_refused:
         hands.drop(held.fence)
         return []
-    _log.warning("the result of task %s is refused: %s", held.claim.task.id, error)
+    task = held.claim.task
+    _log.warning("the result of task %s is refused: %s", task.id, error, extra=task_fields(task))
     name = facet_of(held.claim.task)
     close = bad_result(name, f"answered with something that cannot be stored: {error}")
     return [Part([Commit(held.fence, close, commit.number)], [held], replaces_refused=True)]

@@ -13,7 +13,14 @@ from afl.server.backend import Backend
 from afl.server.bulk.selecting import Selection
 from afl.server.errors import BadForm, Missing
 from afl.server.models.base import Page
-from afl.server.models.runs import BulkFailure, BulkForm, BulkJob, BulkPreview
+from afl.server.models.bulk import (
+    BulkFailure,
+    BulkFilter,
+    BulkForm,
+    BulkJob,
+    BulkLine,
+    BulkPreview,
+)
 from afl.server.paging import is_id
 from afl.server.run_views.lines import run_lines
 from afl.server.store import Job
@@ -23,6 +30,8 @@ MOST_FAILURES = 1000
 MORE = "more"
 _SAMPLE = 5
 _MOST_RUNS = 10_000
+#: How many of the runs that were named a job tells.
+_TOLD_RUNS = 1000
 _IDS = SystemIds()
 #: Comes after every id.
 _LAST = "g"
@@ -90,7 +99,7 @@ def get(backend: Backend, caller: Caller, id: str) -> BulkJob:
     return job_view(job)
 
 
-def listed(backend: Backend, caller: Caller, cursor: str | None, limit: int) -> Page[BulkJob]:
+def listed(backend: Backend, caller: Caller, cursor: str | None, limit: int) -> Page[BulkLine]:
     """The jobs that a caller may see, the newest first."""
     found: list[Job] = []
     while len(found) <= limit:
@@ -101,7 +110,7 @@ def listed(backend: Backend, caller: Caller, cursor: str | None, limit: int) -> 
         cursor = page[-1].id
     shown = found[:limit]
     following = shown[-1].id if len(found) > limit else None
-    return Page[BulkJob](items=[job_view(job) for job in shown], next=following)
+    return Page[BulkLine](items=[job_line(job) for job in shown], next=following)
 
 
 def failed_count(job: Job) -> int:
@@ -110,24 +119,44 @@ def failed_count(job: Job) -> int:
     return more + sum(1 for each in job.failures if each["code"] != MORE)
 
 
-def job_view(job: Job) -> BulkJob:
-    """A job as the API tells it."""
-    return BulkJob(
+def job_line(job: Job) -> BulkLine:
+    """A job as a list tells it."""
+    named = _named(job)
+    asked = {name: job.form[name] for name in BulkFilter.model_fields if name in job.form}
+    return BulkLine(
         id=job.id,
         verb=job.verb,
         state=job.state,
+        filter=BulkFilter.model_validate(asked) if named is None else None,
+        named=len(named or ()),
+        reason=str(job.form.get("reason") or ""),
         total=job.total,
         done=job.done,
         failed=failed_count(job),
+        by=job.by,
+        created_at=job.created_at,
+        finished_at=job.finished_at,
+    )
+
+
+def job_view(job: Job) -> BulkJob:
+    """A job as its own page tells it."""
+    line = job_line(job)
+    return BulkJob(
+        **{name: getattr(line, name) for name in BulkLine.model_fields},
+        runs=(_named(job) or [])[:_TOLD_RUNS],
         failures=[
             BulkFailure(run=str(each["run"]), code=str(each["code"]), message=str(each["message"]))
             for each in job.failures
             if each["code"] != MORE
         ],
-        by=job.by,
-        created_at=job.created_at,
-        finished_at=job.finished_at,
     )
+
+
+def _named(job: Job) -> list[str] | None:
+    """The runs that were named; None if a filter was."""
+    runs = job.form.get("runs")
+    return list(dict.fromkeys(map(str, runs))) if isinstance(runs, list) else None
 
 
 def _number(value: Json) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from afl.base.errors import AflError
+from afl.kernel.confining import confined
 from afl.kernel.errors import StoreUnavailable
 from afl.kernel.model import Json
 from afl.runtime.errors import UnknownRun
@@ -17,7 +18,7 @@ from afl.server.access import EVERY_TENANT
 from afl.server.backend import Backend
 from afl.server.bulk.jobs import MORE, MOST_FAILURES, failed_count
 from afl.server.bulk.selecting import Place, Selection
-from afl.server.models.runs import BulkForm
+from afl.server.models.bulk import BulkForm
 from afl.server.store import Job
 
 _log = logging.getLogger("afl.server")
@@ -78,7 +79,9 @@ class BulkRunner:
     def _carry_out(self, job: Job) -> None:
         doing = _Doing(self._backend, job, self._name, self._lease, self._ended)
         try:
-            doing.run()
+            # as a request of whoever began it would be
+            with confined(None if job.tenant == EVERY_TENANT else job.tenant):
+                doing.run()
         except (_Lost, StoreUnavailable):
             raise
         except Exception as error:  # noqa: BLE001 - a job that breaks must not break the others

@@ -10,7 +10,7 @@ from afl.runtime.states import RunState
 from afl.runtime.step import WorkflowId
 from afl.server.access import EVERY_TENANT
 from afl.server.backend import Backend
-from afl.server.models.runs import BulkForm
+from afl.server.models.bulk import BulkForm
 
 #: How far runs are counted before an action.
 COUNTED = 10_000

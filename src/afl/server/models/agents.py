@@ -93,6 +93,29 @@ class TranscriptView(View):
     deliverable: JsonMap | None
 
 
+class SpokenPart(View):
+    """Something that a model says, or goes on to say."""
+
+    #: assistant, thinking or tool_call, as in a transcript; gap where something was not heard
+    kind: str
+    text: str
+    #: the name of the tool, where a call begins
+    tool: str | None = None
+
+
+class ChunkEvent(View):
+    """What the model of a turn has said since the event before, while it still speaks."""
+
+    topic: str
+    #: the number of the request to the model; it is answered when the transcript has it
+    request: int
+    #: whether this is everything so far, instead of what follows
+    fresh: bool
+    #: whether that was all: the commit comes next
+    over: bool
+    parts: list[SpokenPart]
+
+
 class InboxView(View):
     """Something that a person is asked for."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-__all__ = ["Form", "JsonMap", "Page", "Problem", "View"]
+__all__ = ["Form", "JsonMap", "MarkEvent", "Page", "Problem", "View"]
 
 JsonMap = dict[str, JsonValue]
 T = TypeVar("T")
@@ -29,6 +29,13 @@ class Page(View, Generic[T]):
 
     items: list[T]
     next: str | None = None
+
+
+class MarkEvent(View):
+    """A topic, and a name of the state that it is in."""
+
+    topic: str
+    mark: str
 
 
 class Problem(View):

@@ -52,7 +52,7 @@ class RunLine(View):
     parent_path: str | None
     #: the run that this one was forked or retried from
     forked_from: str | None
-    #: what started it: submit, schedule:NAME, run:ID, hook:NAME or mail
+    #: what started it: submit, schedule:NAME, run:ID or hook:NAME
     trigger: str
     created_at: datetime
     finished_at: datetime | None
@@ -145,6 +145,21 @@ class RunSummary(View):
     statements: list[StatementTally]
 
 
+#: What a step was doing for a while: nobody could take it or had it yet, a worker had it or it was
+#: in the queue for one, it waited for a time, an event or a person, its worker was lost, it was
+#: tried without success and waited between tries, it waits to be tried again, its last try failed.
+PartWord = Literal["queued", "running", "waiting", "lost", "earlier", "retry", "failed"]
+
+
+class TimePart(View):
+    """A part of the time of a step."""
+
+    part: PartWord
+    start: datetime
+    #: null while it goes on
+    end: datetime | None
+
+
 class StepRow(View):
     """A row of the tree and of the timeline."""
 
@@ -163,6 +178,8 @@ class StepRow(View):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    #: what it was doing when, as far as that is known
+    parts: list[TimePart]
     attempts: int
     error: str | None
     skipped_because: str | None
@@ -333,53 +350,3 @@ class ActionResult(View):
     reused: int | None = None
     #: the command that does the same
     command: str
-
-
-class BulkForm(Form):
-    """An action for every run that matches."""
-
-    verb: Literal["cancel", "pause", "resume", "retry", "rerun"]
-    state: RunWord | None = None
-    workflow: str | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-    text: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    #: only runs that nobody called
-    top_only: bool = False
-    #: instead of a filter
-    runs: list[str] | None = None
-    reason: str = ""
-
-
-class BulkPreview(View):
-    """What a bulk action would do."""
-
-    matching: int
-    exact: bool
-    sample: list[RunLine]
-    sentence: str
-
-
-class BulkFailure(View):
-    """A run that an action was refused for."""
-
-    run: str
-    code: str
-    message: str
-
-
-class BulkJob(View):
-    """An action on many runs, done in the background."""
-
-    id: str
-    verb: str
-    #: running, done or failed
-    state: str
-    total: int
-    done: int
-    failed: int
-    failures: list[BulkFailure]
-    by: str
-    created_at: datetime
-    finished_at: datetime | None

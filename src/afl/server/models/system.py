@@ -230,6 +230,8 @@ class ScheduleView(View):
     jitter: str | None
     paused: bool
     owner: str | None
+    #: of the runs that it starts
+    labels: dict[str, str]
     next: list[datetime]
     history: list[FiringView]
 
@@ -255,6 +257,7 @@ class ScheduleForm(Form):
     end: str | None = None
     #: takes the place of the schedule with this name
     replace: bool = False
+    #: of the runs that it starts
     labels: dict[str, str] = Field(default_factory=dict)
 
 

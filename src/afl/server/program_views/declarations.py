@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from afl.app.needs import needs_worker
 from afl.ir import model as ir
 from afl.ir.types import OptionalOf, type_text
 from afl.kernel.model import Json, Worker
 from afl.kernel.rules import serves
-from afl.runtime.calls import ASK, SEND, SLEEP, UNTIL, WAIT
 from afl.runtime.definition_graph import DefinitionGraph
 from afl.runtime.expressions import constant
 from afl.runtime.json_types import JsonTypes, Schema
 from afl.server.models.runs import GraphEdge, GraphNode, GraphView
 from afl.server.models.system import FacetView, Parameter, WorkflowView
 
-#: What the engine does itself.
-_BUILT_IN = (SLEEP, UNTIL, WAIT, SEND, ASK)
 _EXEC = "afl.exec."
-#: Kinds of facets that a worker has to have a handler, or a model, for.
-_SERVED = ("event", "prompt", "exec")
 
 
 def workflow_views(program: ir.Program) -> list[WorkflowView]:
@@ -38,7 +34,7 @@ def facet_views(program: ir.Program, workers: Sequence[Worker]) -> list[FacetVie
             doc=types.doc(facet.name).text or None,
             parameters=_parameters(facet.params, types.params(facet)),
             returns=_parameters(facet.returns, types.returns(facet)),
-            workers=_serving(facet, workers) if _is_served(facet) else None,
+            workers=_serving(facet, workers) if needs_worker(facet) else None,
         )
         for facet in program.facets
         if facet.kind != "workflow"
@@ -48,7 +44,9 @@ def facet_views(program: ir.Program, workers: Sequence[Worker]) -> list[FacetVie
 def unserved(program: ir.Program, workers: Sequence[Worker]) -> list[str]:
     """The facets that need a worker and have none that lives."""
     return [
-        facet.name for facet in program.facets if _is_served(facet) and not _serving(facet, workers)
+        facet.name
+        for facet in program.facets
+        if needs_worker(facet) and not _serving(facet, workers)
     ]
 
 
@@ -122,10 +120,6 @@ def _parameter(param: ir.Param, form: Json, schema: Schema) -> Parameter:
             "doc": doc,
         }
     )
-
-
-def _is_served(facet: ir.Facet) -> bool:
-    return kind_of(facet) in _SERVED and facet.name not in _BUILT_IN
 
 
 def _serving(facet: ir.Facet, workers: Sequence[Worker]) -> int:

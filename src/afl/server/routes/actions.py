@@ -17,7 +17,8 @@ from afl.server.backend import Work
 from afl.server.bulk import jobs
 from afl.server.bulk.runner import BulkRunner
 from afl.server.models.base import Page
-from afl.server.models.runs import ActionForm, ActionResult, BulkForm, BulkJob, BulkPreview
+from afl.server.models.bulk import BulkForm, BulkJob, BulkLine, BulkPreview
+from afl.server.models.runs import ActionForm, ActionResult
 
 
 @asynccontextmanager
@@ -97,8 +98,8 @@ def list_bulk(
     caller: Operator,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> Page[BulkJob]:
-    """The jobs, the newest first."""
+) -> Page[BulkLine]:
+    """The actions on many runs, the newest first."""
     return jobs.listed(backend, caller, cursor, limit)
 
 

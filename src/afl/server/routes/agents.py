@@ -92,7 +92,13 @@ def cost(
     """What models have cost, added up."""
     if run is not None:
         run = seen_run(backend, caller, run).id
-    found = _costs(backend, caller).usage(by, run=run, since=_moment(since), limit=limit)
+    found = _costs(backend, caller).usage(
+        by,
+        run=run,
+        since=_moment(since),
+        limit=limit,
+        every_tenant=caller.tenant == EVERY_TENANT,
+    )
     return [views.cost_line(each) for each in found]
 
 

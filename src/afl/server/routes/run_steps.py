@@ -48,6 +48,9 @@ def rows(
     ] = None,
     facet: str | None = None,
     text: str | None = None,
+    statement: Annotated[
+        str | None, Query(description="Rows of the statement with this id, anywhere in the run.")
+    ] = None,
     offset: Annotated[
         int | None,
         Query(ge=0, description="Rows from this number on, for a parent whose total is known."),
@@ -57,7 +60,7 @@ def rows(
 ) -> RowPage:
     """A window of rows: those below a parent, or those that match."""
     windows = Windows(backend, seen_run(backend, caller, run))
-    wanted = Wanted(frozenset(state) if state else None, facet, text)
+    wanted = Wanted(frozenset(state) if state else None, facet, text, statement)
     if wanted.is_set:
         return windows.matching(wanted, cursor, limit)
     return windows.below(parent, offset, cursor, limit)

@@ -32,6 +32,13 @@ from afl.server.seeing import seen_run
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
+Labels = Annotated[list[str] | None, Query(description="`name=value`; several must all hold.")]
+Text = Annotated[str | None, Query(description="In the id, the key, the workflow or the error.")]
+Parent = Annotated[
+    str | None,
+    Query(description="The runs that this run called; `none` for those that nobody called."),
+]
+
 
 @router.get("")
 def list_runs(
@@ -39,18 +46,11 @@ def list_runs(
     caller: Viewer,
     state: RunWord | None = None,
     workflow: str | None = None,
-    label: Annotated[
-        list[str] | None, Query(description="`name=value`; several must all hold.")
-    ] = None,
-    text: Annotated[
-        str | None, Query(description="In the id, the key, the workflow or the error.")
-    ] = None,
+    label: Labels = None,
+    text: Text = None,
     since: datetime | None = None,
     until: datetime | None = None,
-    parent: Annotated[
-        str | None,
-        Query(description="The runs that this run called; `none` for those that nobody called."),
-    ] = None,
+    parent: Parent = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Page[RunLine]:
@@ -80,18 +80,11 @@ def count_runs(
     backend: Work,
     caller: Viewer,
     workflow: str | None = None,
-    label: Annotated[
-        list[str] | None, Query(description="`name=value`; several must all hold.")
-    ] = None,
-    text: Annotated[
-        str | None, Query(description="In the id, the key, the workflow or the error.")
-    ] = None,
+    label: Labels = None,
+    text: Text = None,
     since: datetime | None = None,
     until: datetime | None = None,
-    parent: Annotated[
-        str | None,
-        Query(description="The runs that this run called; `none` for those that nobody called."),
-    ] = None,
+    parent: Parent = None,
 ) -> RunCounts:
     """How many runs there are in each state under the same filters."""
     wanted = filter_of(

@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from afl.app.run import span_of
-from afl.runtime.errors import BadInputs
 from afl.runtime.schedule import CatchUp, Overlap, Schedule, Times
 from afl.runtime.scheduling.checking import check_times, moment_in
 from afl.runtime.scheduling.times import upcoming
@@ -47,7 +46,6 @@ def create_schedule(
     form: ScheduleForm,
 ) -> ScheduleView:
     """Makes a schedule."""
-    _refuse_labels(form)
     made = backend.client.schedules.create(
         form.name,
         form.workflow,
@@ -64,6 +62,7 @@ def create_schedule(
         end=form.end,
         program=form.program,
         replace=form.replace,
+        labels=form.labels,
     )
     return _view(backend, made)
 
@@ -153,11 +152,3 @@ def _view(backend: Backend, schedule: Schedule) -> ScheduleView:
     persistence = backend.services.persistence
     coming = upcoming(schedule.times, persistence.now(), _NEXT)
     return schedule_view(schedule, coming, persistence.get_firings(schedule.name, limit=_HISTORY))
-
-
-def _refuse_labels(form: ScheduleForm) -> None:
-    if form.labels:
-        raise BadInputs(
-            "Runs of a schedule have its name and their fire time as labels, and no others. Leave "
-            "`labels` out."
-        )

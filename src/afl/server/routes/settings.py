@@ -63,7 +63,7 @@ def health(
     caller: Viewer,
 ) -> Health:
     """What `afl doctor` says of this server."""
-    return health_of(backend)
+    return health_of(backend, caller)
 
 
 @router.post("/events")

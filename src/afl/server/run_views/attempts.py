@@ -3,7 +3,9 @@ workers are noted, and the last try is the one that the task is at."""
 
 from __future__ import annotations
 
-from afl.kernel.model import Outcome, State, Task
+from datetime import datetime
+
+from afl.kernel.model import Outcome, ReasonCode, State, Task
 from afl.runtime.step import StepDefinition
 from afl.server.models.runs import Attempt, StepRow
 from afl.server.run_views.work import StepWork, Works
@@ -64,7 +66,7 @@ def attempts_of(works: Works, work: StepWork) -> list[Attempt]:
         add("lost", worker=loss.worker, ended_at=loss.at)
     for number in range(task.failures):
         is_last = number == task.failures - 1
-        ended = task.closed_at if is_last and task.outcome is Outcome.FAILED else None
+        ended = _failed_at(task) if is_last else None
         add("failed", error=error if is_last else None, ended_at=ended)
     if _is_at_another(task):
         if task.outcome is not None:
@@ -75,6 +77,14 @@ def attempts_of(works: Works, work: StepWork) -> list[Attempt]:
         else:
             add("waiting")
     return found
+
+
+def _failed_at(task: Task) -> datetime | None:
+    """When the last failure was: known if it was the end, or as long as nobody tries again."""
+    if task.outcome is Outcome.FAILED:
+        return task.closed_at
+    reason = task.reason
+    return reason.since if reason is not None and reason.code is ReasonCode.RETRY else None
 
 
 def _is_at_another(task: Task) -> bool:

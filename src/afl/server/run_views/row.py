@@ -14,8 +14,9 @@ from afl.runtime.step import ROOT, StepDefinition, WorkflowId
 from afl.runtime.step_windows import StepTimes
 from afl.runtime.tallies import Tally
 from afl.server.backend import Backend
-from afl.server.models.runs import StepRow, StepWord
+from afl.server.models.runs import StepRow, StepWord, TimePart
 from afl.server.run_views.attempts import count_attempts
+from afl.server.run_views.parts import parts_of
 from afl.server.run_views.words import ENDED, one_line, word_of_task
 from afl.server.run_views.work import StepWork, Works, read_works
 
@@ -72,6 +73,7 @@ class RowMaker:
                     step,
                     word,
                     times[step.path],
+                    parts=parts_of(word, times[step.path], work, works.now),
                     attempts=count_attempts(step, work),
                     has_children=step.path in with_children,
                     tally=tally_below(step, tallies),
@@ -125,6 +127,7 @@ def _row(
     word: StepWord,
     times: StepTimes,
     *,
+    parts: list[TimePart],
     attempts: int,
     has_children: bool,
     tally: Mapping[str, int],
@@ -146,6 +149,7 @@ def _row(
         # when a worker took it is not kept: the time in the queue is a part of it
         started_at=times.created_at if has_begun else None,
         ended_at=times.ended_at,
+        parts=parts,
         attempts=attempts,
         error=one_line(step.error),
         skipped_because=step.skipped_because,

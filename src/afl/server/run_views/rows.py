@@ -41,12 +41,14 @@ class Wanted:
     """Which rows are asked for, anywhere in a run."""
 
     states: frozenset[StepWord] | None
-    facet: str | None
-    text: str | None
+    facet: str | None = None
+    text: str | None = None
+    #: the id of a statement
+    statement: str | None = None
 
     @property
     def is_set(self) -> bool:
-        return bool(self.states or self.facet or self.text)
+        return bool(self.states or self.facet or self.text or self.statement)
 
     @property
     def match(self) -> StepMatch:
@@ -54,10 +56,18 @@ class Wanted:
         raw = None
         if self.states:
             raw = frozenset(state for word in self.states for state in _RAW.get(word, _OPEN))
-        return StepMatch(states=raw, facet=self.facet or None, text=self.text or None)
+        return StepMatch(
+            states=raw,
+            facet=self.facet or None,
+            statement=self.statement or None,
+            text=self.text or None,
+        )
 
     def fits(self, step: StepDefinition) -> bool:
-        """Whether a step does work, or is where something failed first, and not just around it."""
+        """Whether a step does work, or is where something failed first, and not just around it. Of
+        one statement everything is wanted: those of a foreach are its iterations."""
+        if self.statement:
+            return True
         if step.error is not None and step.state == StepState.STATEMENT_ERROR:
             return step.error.get("step", step.path) == step.path
         return step.object_type in WORK
@@ -159,6 +169,7 @@ class Windows:
             created_at=self._made[above.path],
             started_at=None,
             ended_at=None,
+            parts=[],
             attempts=0,
             error=None,
             skipped_because=because,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
+from afl.kernel.confining import confined
 from afl.kernel.model import TaskId
 from afl.runtime.step import WorkflowId
 from afl.server.backend import Backend
@@ -30,10 +33,23 @@ class Marks:
         self._backend = backend
         self._persistence = backend.services.persistence
         self._reads = store_reads(self._persistence)
+        #: what was read for several topics, while they are read together
+        self._shared: dict[str, str] | None = None
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Reads what the marks of several topics share once while this lasts."""
+        self._shared = {}
+        try:
+            yield
+        finally:
+            self._shared = None
 
     def of(self, topic: Topic) -> str:
         """A short text that differs whenever what the page of the topic shows has changed."""
-        text = self._text(topic)
+        # it tells nothing but that something is different, to the one and to the other who read it
+        with confined(None):
+            text = self._text(topic)
         return hashlib.blake2b(text.encode(), digest_size=WIDTH // 2).hexdigest()
 
     def _text(self, topic: Topic) -> str:
@@ -41,21 +57,32 @@ class Marks:
             case "run":
                 changed = self._persistence.change_mark(WorkflowId(topic.id))
                 # a worker that comes or is lost changes what steps wait for, and no row of the run
-                alive = " ".join(each.id for each in self._persistence.kernel.live_workers())
+                alive = self._once("alive", self._alive)
                 return f"{changed} {self._reads.logs_mark(topic.id)} {alive}"
             case "turn":
                 return self._turn(topic.id)
             case "runs":
-                return self._reads.runs_mark()
+                return self._once("runs", self._reads.runs_mark)
             case "inbox":
                 return self._inbox(topic.tenant)
             case "workers":
-                return self._workers()
+                return self._once("workers", self._workers)
             case "home":
-                parts = (self._reads.runs_mark(), self._inbox(topic.tenant), self._workers())
-                return "\n".join(parts)
+                runs = self._once("runs", self._reads.runs_mark)
+                workers = self._once("workers", self._workers)
+                return "\n".join((runs, self._inbox(topic.tenant), workers))
             case _:
                 return dev_mark(self._backend.dev)
+
+    def _once(self, what: str, read: Callable[[], str]) -> str:
+        if self._shared is None:
+            return read()
+        if what not in self._shared:
+            self._shared[what] = read()
+        return self._shared[what]
+
+    def _alive(self) -> str:
+        return " ".join(each.id for each in self._persistence.kernel.live_workers())
 
     def _turn(self, turn: str) -> str:
         task = self._persistence.kernel.get_task(TaskId(turn))

@@ -9,7 +9,10 @@ from afl.server.access import EVERY_TENANT, Caller
 from afl.server.backend import Backend
 from afl.server.errors import BadForm
 from afl.server.seeing import seen_run, seen_turn
+from afl.turns.feed import agent_of
 
+#: What the model of a turn says, which has no mark.
+CHUNKS = "chunks"
 #: How often the mark of a topic is read while somebody watches it.
 SECONDS = {
     "run": 0.25,
@@ -32,6 +35,8 @@ class Topic:
     id: str = ""
     #: whose; None for everything that there is
     tenant: str | None = None
+    #: whose turn it is, for what its model says
+    agent: str = ""
 
     @property
     def name(self) -> str:
@@ -57,11 +62,14 @@ def topics_of(backend: Backend, caller: Caller, names: Sequence[str]) -> list[To
 
 def _topic(backend: Backend, caller: Caller, name: str) -> Topic:
     kind, _, id_ = name.partition(":")
-    if kind not in SECONDS or bool(id_) != (kind in ("run", "turn")):
+    if kind not in (*SECONDS, CHUNKS) or bool(id_) != (kind in ("run", "turn", CHUNKS)):
         raise BadForm(
             f"There is no topic `{name}`. Use `home`, `runs`, `inbox`, `workers`, `run:ID`, "
-            "`turn:ID` or `dev`."
+            "`turn:ID`, `chunks:ID` or `dev`."
         )
+    if kind == CHUNKS:
+        task = seen_turn(backend, caller, id_)
+        return Topic(kind, task.id, agent=agent_of(task))
     if kind == "run":
         return Topic(kind, seen_run(backend, caller, id_).id)
     if kind == "turn":

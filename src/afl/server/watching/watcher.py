@@ -43,6 +43,10 @@ class Listener:
             self._waiting[topic] = mark
             self._bell.set()
 
+    def ring(self) -> None:
+        """There is something to hear that has no mark."""
+        self._bell.set()
+
     def end(self) -> None:
         """There is nothing more to hear."""
         self._is_over = True
@@ -162,7 +166,8 @@ class Watcher:
                     listener.tell(topic.name, mark)
 
     def _read(self, topics: Sequence[Topic]) -> dict[Topic, str | None]:
-        return {topic: self._mark(topic) for topic in topics}
+        with self._marks.together():
+            return {topic: self._mark(topic) for topic in topics}
 
     def _mark(self, topic: Topic) -> str | None:
         """The mark of a topic; None if it cannot be read now."""

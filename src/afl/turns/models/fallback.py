@@ -19,11 +19,13 @@ async def ask_first(
     If none does, the last failure is raised. Busy beats refused: as long as one of them may answer
     later, it is worth waiting, and no longer than the first of them asks for. `ProviderDown` means
     that none of those was asked. The listener hears the pieces of every attempt, also of one that
-    broke off.
+    broke off, and `again` before the next.
     """
     busy: list[ModelBusy] = []
     refused = ModelRefused("There is no model to ask: name one in the brief.")
-    for name in names:
+    for at, name in enumerate(names):
+        if at and listener is not None:
+            listener("again", "")
         try:
             # in a thread: the first model of a provider imports its library, which takes seconds
             model = await asyncio.to_thread(models.find, name)

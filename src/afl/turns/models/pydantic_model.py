@@ -95,7 +95,7 @@ def _tell(event: theirs.ModelResponseStreamEvent, listener: Listener) -> None:
         case theirs.PartStartEvent(part=theirs.ThinkingPart(content=content)):
             kind, text = "thinking", content
         case theirs.PartStartEvent(part=theirs.ToolCallPart(tool_name=name)):
-            kind, text = "tool_call", name
+            kind, text = "tool", name
         case theirs.PartDeltaEvent(delta=theirs.TextPartDelta(content_delta=content)):
             text = content
         case theirs.PartDeltaEvent(delta=theirs.ThinkingPartDelta(content_delta=thought)):

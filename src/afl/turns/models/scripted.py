@@ -152,7 +152,7 @@ def _tell(parts: Iterable[Part], piece: int, listener: Listener) -> None:
                 kind = "thinking"
             case ToolUse(_, name, text):
                 kind = "tool_call"
-                listener(kind, name)
+                listener("tool", name)
         for start in range(0, len(text), piece):
             listener(kind, text[start : start + piece])
 

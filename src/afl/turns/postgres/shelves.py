@@ -77,7 +77,7 @@ class PostgresAccounts(PostgresCore):
         self,
         by: str,
         *,
-        tenant: str = "default",
+        tenant: str | None = "default",
         run: str | None = None,
         since: datetime | None = None,
         tasks: Sequence[TaskId] | None = None,
@@ -89,7 +89,7 @@ class PostgresAccounts(PostgresCore):
         rollup_in(by, since)
         parameters = {
             "by": by,
-            "tenant": tenant,
+            "tenants": self._tenants() if tenant is None else [tenant],
             "run": run,
             "since": since,
             "tasks": None if tasks is None else [task for task in tasks if is_id(task)],
@@ -98,10 +98,12 @@ class PostgresAccounts(PostgresCore):
             "limit": max(limit, 0),
         }
         # not prepared: which index serves depends on what is asked
-        rows = self._kernel.database.run(
-            lambda cursor: cursor.execute(SQL["usage"], parameters, prepare=False).fetchall()
-        )
+        rows = self._kernel.database.rows(SQL["usage"], parameters, prepare=False)
         return [sum_of(row) for row in rows]
+
+    def _tenants(self) -> list[str]:
+        """All that have asked models: with their names, an index serves what is asked of all."""
+        return [tenant for (tenant,) in self._kernel.database.rows(SQL["usage_tenants"], {})]
 
 
 class PostgresPins(PostgresCore):

@@ -110,7 +110,7 @@ function Lines({ rows, by }: { rows: Line[]; by: Group }) {
       columns={[
         {
           key: "key",
-          head: by,
+          head: by.charAt(0).toUpperCase() + by.slice(1),
           cell: (row) =>
             by === "run" ? (
               <RunLink run={{ id: row.key, workflow: row.key }} />
@@ -120,7 +120,7 @@ function Lines({ rows, by }: { rows: Line[]; by: Group }) {
         },
         { key: "requests", head: "Requests", right: true, cell: (row) => count(row.requests) },
         { key: "input", head: "Input", right: true, cell: (row) => count(row.input) },
-        { key: "cached", head: "of it cached", right: true, cell: (row) => count(row.cache_read) },
+        { key: "cached", head: "Cached", right: true, cell: (row) => count(row.cache_read) },
         { key: "output", head: "Output", right: true, cell: (row) => count(row.output) },
         { key: "cost", head: "Cost", right: true, cell: (row) => money(row.cost_usd) },
         {

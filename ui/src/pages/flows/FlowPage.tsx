@@ -60,7 +60,7 @@ export default function FlowPage() {
           <>
             <Head program={data} name={program} workflow={workflow} />
             <Tabs tabs={tabs} value={tab} onChange={(value) => setSearch({ tab: value })} label="Flow">
-              <div className="flex min-h-[420px] flex-1 flex-col pt-3">
+              <div className="flex min-h-[420px] flex-1 flex-col">
                 {tab === "graph" && <GraphTab program={program} workflow={workflow} />}
                 {tab === "source" && <SourceTab program={data} file={search.file} onFile={(file) => setSearch({ file })} />}
                 {tab === "facets" && <FacetsTab program={data} />}

@@ -7,6 +7,7 @@ import { Card } from "../../components/Card";
 import { Page } from "../../components/Page";
 import { ProgressBar } from "../../components/ProgressBar";
 import { RunLink } from "../../components/RunLink";
+import { plain, Sentence } from "../../components/Sentence";
 import { StateBadge } from "../../components/StateBadge";
 import { Command, QueryState } from "../../components/States";
 import { Table } from "../../components/Table";
@@ -148,8 +149,8 @@ function Why({ run }: { run: string }) {
   );
   if (!why.data?.sentence) return null;
   return (
-    <span className="truncate text-xs text-muted" title={why.data.sentence}>
-      {why.data.sentence}
+    <span className="truncate text-xs text-muted" title={plain(why.data.sentence)}>
+      <Sentence text={why.data.sentence} />
     </span>
   );
 }

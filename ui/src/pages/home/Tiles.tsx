@@ -54,9 +54,8 @@ export function Tiles({ home }: { home: Home }) {
               "nothing waits"
             )}
             {home.dead_letters > 0 && (
-              <span className="text-dead-letter">
-                {" "}
-                · {plural(home.dead_letters, "dead letter")}
+              <span className="block text-dead-letter">
+                {plural(home.dead_letters, "dead letter")}
               </span>
             )}
           </>
@@ -86,7 +85,9 @@ export function Tiles({ home }: { home: Home }) {
         note={
           <>
             {money(spend.week_usd)} in 7 days
-            {spend.unpriced > 0 && ` · ${count(spend.unpriced)} without a price`}
+            {spend.unpriced > 0 && (
+              <span className="block">{count(spend.unpriced)} without a price</span>
+            )}
           </>
         }
       />
@@ -125,7 +126,7 @@ function Tile({
         <span className={clsx("text-2xl font-semibold leading-tight tabular-nums", tone)}>
           {value}
         </span>
-        <span className="truncate text-xs text-muted">{note}</span>
+        <span className="text-xs text-muted">{note}</span>
       </Link>
     </li>
   );

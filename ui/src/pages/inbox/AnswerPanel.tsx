@@ -7,6 +7,7 @@ import { Field } from "../../components/Field";
 import { Textarea } from "../../components/Input";
 import { JsonView } from "../../components/JsonView";
 import { initialValue, missingFields, SchemaForm } from "../../components/SchemaForm";
+import { Sentence } from "../../components/Sentence";
 import { Elapsed, Time } from "../../lib/time";
 
 export type Item = Schemas["InboxView"];
@@ -45,7 +46,7 @@ export function AnswerPanel({
             <dt className="text-muted">Until</dt>
             <dd>
               <Time at={item.deadline} />
-              {item.at_deadline && <span className="text-muted">. {item.at_deadline}</span>}
+              {item.at_deadline && <span className="text-muted">. <Sentence text={item.at_deadline} /></span>}
             </dd>
           </>
         )}

@@ -117,7 +117,7 @@ function Lines({ lines }: { lines: Line[] }) {
             to="/runs/$run"
             params={{ run: line.run }}
             search={{ tab: "logs", logStep: line.step }}
-            className="w-40 shrink-0 truncate text-accent hover:underline"
+            className="w-56 shrink-0 truncate text-accent hover:underline"
             title={`${line.run} ${line.step}`}
           >
             {shortId(line.run)} {line.step}

@@ -106,7 +106,7 @@ function DeadLetters() {
                 { key: "name", head: "Facet", cell: (row) => <code className="font-mono text-xs">{row.name}</code> },
                 {
                   key: "run",
-                  head: "Run",
+                  head: "Step",
                   cell: (row) => (
                     <Link
                       to="/runs/$run"
@@ -114,21 +114,22 @@ function DeadLetters() {
                       search={row.step ? { step: row.step } : {}}
                       className="text-accent hover:underline"
                     >
-                      {row.step ?? "run"}
+                      {row.step ?? "the run"}
                     </Link>
                   ),
                 },
                 {
                   key: "error",
                   head: "Error",
+                  className: "w-1/2 max-w-0",
                   cell: (row) => (
-                    <span className="block max-w-xl truncate" title={String(row.error?.["message"] ?? "")}>
+                    <span className="block truncate" title={String(row.error?.["message"] ?? "")}>
                       {String(row.error?.["message"] ?? "–")}
                     </span>
                   ),
                 },
                 { key: "tries", head: "Tries", right: true, cell: (row) => count(row.failures + row.crashes) },
-                { key: "when", head: "Given up", cell: (row) => <Time at={row.closed_at} /> },
+                { key: "when", head: "Given up", className: "whitespace-nowrap", cell: (row) => <Time at={row.closed_at} /> },
                 {
                   key: "act",
                   head: "",
@@ -144,7 +145,7 @@ function DeadLetters() {
                       title="Does the work again. The run has gone on without it: retry the run to have it use the result."
                       onClick={() => redrive.mutate(row)}
                     >
-                      Redrive
+                      <span className="max-xl:hidden">Redrive</span>
                     </Button>
                   ),
                 },

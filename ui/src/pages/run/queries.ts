@@ -33,10 +33,11 @@ export function useSummary(run: string) {
   });
 }
 
-export function useGraph(run: string) {
+export function useGraph(run: string | undefined) {
   return useQuery({
-    queryKey: [topic(run), "graph"],
-    queryFn: () => unwrap(api.GET("/api/v1/runs/{run}/graph", at(run))),
+    queryKey: [topic(run ?? ""), "graph"],
+    enabled: run !== undefined,
+    queryFn: () => unwrap(api.GET("/api/v1/runs/{run}/graph", at(run ?? ""))),
   });
 }
 

@@ -3,23 +3,16 @@ import { Link, useParams } from "@tanstack/react-router";
 import { api, type Schemas } from "../../api/client";
 import { Card } from "../../components/Card";
 import { Page } from "../../components/Page";
-import { ProgressBar } from "../../components/ProgressBar";
 import { StateBadge } from "../../components/StateBadge";
 import { QueryState } from "../../components/States";
 import { Table } from "../../components/Table";
 import { count, plural, shortId } from "../../lib/format";
 import { useApi } from "../../lib/query";
 import { Elapsed, Time } from "../../lib/time";
+import { JobBar } from "./BulkListPage";
+import { bulkAsked, bulkSearch, bulkTitle } from "./bulkWords";
 
 type BulkJob = Schemas["BulkJob"];
-
-const TITLES: Record<string, string> = {
-  cancel: "Cancel runs",
-  pause: "Pause runs",
-  resume: "Resume runs",
-  retry: "Retry runs",
-  rerun: "Rerun runs",
-};
 
 export default function BulkPage() {
   const { job } = useParams({ strict: false }) as { job: string };
@@ -31,7 +24,7 @@ export default function BulkPage() {
   const settled = query.data !== undefined && query.data.state !== "running";
   return (
     <Page
-      title={query.data ? (TITLES[query.data.verb] ?? query.data.verb) : "Bulk action"}
+      title={query.data ? bulkTitle(query.data.verb) : "Bulk action"}
       subtitle={query.data && <Subtitle job={query.data} />}
     >
       <QueryState query={query}>{(data) => <Progress job={data} settled={settled} />}</QueryState>
@@ -42,13 +35,13 @@ export default function BulkPage() {
 function Subtitle({ job }: { job: BulkJob }) {
   return (
     <>
-      started by {job.by} <Time at={job.created_at} />
+      {bulkAsked(job)} · by {job.by}, <Time at={job.created_at} />
+      {job.reason && ` · ${job.reason}`}
     </>
   );
 }
 
 function Progress({ job, settled }: { job: BulkJob; settled: boolean }) {
-  const good = job.done - job.failed;
   return (
     <>
       <section
@@ -58,7 +51,9 @@ function Progress({ job, settled }: { job: BulkJob; settled: boolean }) {
         <div className="flex items-center gap-4 text-[13px]">
           <StateBadge state={job.state} />
           <span role="status">
-            {settled ? `${plural(good, "run")} changed` : `${count(job.done)} of ${count(job.total)}`}
+            {settled
+              ? `${plural(job.done, "run")} changed`
+              : `${count(job.done + job.failed)} of ${count(job.total)}`}
             {job.failed > 0 && (
               <span className="text-failed"> · refused for {count(job.failed)}</span>
             )}
@@ -69,24 +64,54 @@ function Progress({ job, settled }: { job: BulkJob; settled: boolean }) {
             className="ml-auto tabular-nums text-muted"
           />
         </div>
-        <ProgressBar
-          hideText
-          progress={{
-            total: Math.max(job.total, job.done),
-            done: good,
-            failed: job.failed,
-            skipped: 0,
-            open: Math.max(0, job.total - job.done),
-          }}
-        />
-        {settled && (
-          <Link to="/runs" className="self-start text-[13px] text-accent hover:underline">
-            Back to the runs
+        <JobBar job={job} />
+        {job.filter && (
+          <Link
+            to="/runs"
+            search={bulkSearch(job.filter)}
+            className="self-start rounded text-[13px] text-accent hover:underline"
+          >
+            Runs that match the filters now
           </Link>
         )}
       </section>
       {job.failures.length > 0 && <Failures job={job} />}
+      {job.runs.length > 0 && <Named job={job} />}
     </>
+  );
+}
+
+/** The runs that were chosen one by one. */
+function Named({ job }: { job: BulkJob }) {
+  const rest = job.named - job.runs.length;
+  return (
+    <Card title={`Runs that were chosen (${count(job.named)})`}>
+      <ul
+        tabIndex={0}
+        aria-label="Runs that were chosen"
+        className="grid max-h-60 grid-cols-[repeat(auto-fill,minmax(7.5rem,1fr))] gap-x-3 gap-y-1 overflow-auto p-3"
+      >
+        {job.runs.map((run) => (
+          <li key={run}>
+            <RunId run={run} />
+          </li>
+        ))}
+        {rest > 0 && <li className="text-xs text-muted">and {count(rest)} more</li>}
+      </ul>
+    </Card>
+  );
+}
+
+function RunId({ run }: { run: string }) {
+  return (
+    <Link
+      to="/runs/$run"
+      params={{ run }}
+      title={run}
+      className="rounded font-mono text-xs hover:underline"
+    >
+      {shortId(run)}
+    </Link>
   );
 }
 
@@ -97,22 +122,14 @@ function Failures({ job }: { job: BulkJob }) {
         caption="Runs that the action was refused for"
         className="max-h-[60vh] !rounded-t-none !border-0"
         rows={job.failures}
-        rowKey={(failure) => failure.run}
+        rowKey={(failure) => `${failure.run} ${failure.code}`}
         columns={[
           {
             key: "run",
             head: "Run",
             className: "w-36",
-            cell: (failure) => (
-              <Link
-                to="/runs/$run"
-                params={{ run: failure.run }}
-                title={failure.run}
-                className="rounded font-mono text-xs hover:underline"
-              >
-                {shortId(failure.run)}
-              </Link>
-            ),
+            // a job that broke off names no run
+            cell: (failure) => (failure.run ? <RunId run={failure.run} /> : "–"),
           },
           {
             key: "code",

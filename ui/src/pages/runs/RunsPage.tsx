@@ -1,9 +1,10 @@
 /** All runs: filters in the address, counts by state, and actions on many at once. */
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
-import { Columns3, Download, Play } from "lucide-react";
+import { Link } from "@tanstack/react-router";
+import { Columns3, Download, ListChecks, Play } from "lucide-react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { api, ApiError, type Schemas, unwrap } from "../../api/client";
-import { Button } from "../../components/Button";
+import { Button, buttonClass } from "../../components/Button";
 import { Menu, MenuCheck, MenuItem, MenuLabel } from "../../components/Menu";
 import { Page } from "../../components/Page";
 import { Empty, QueryState } from "../../components/States";
@@ -69,6 +70,10 @@ export default function RunsPage() {
             onOpen={(query) => change({ ...NO_FILTERS, called: undefined, ...viewSearch(query) })}
           />
           <ColumnMenu shown={columns} />
+          <Link to="/bulk" className={buttonClass()}>
+            <ListChecks aria-hidden size={15} />
+            Bulk actions
+          </Link>
           <DownloadMenu filters={filters} state={state} columns={columns} />
           <Button variant="primary" icon={Play} onClick={() => change({ new: true })}>
             New run

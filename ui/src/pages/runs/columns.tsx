@@ -47,12 +47,14 @@ function Trigger({ trigger }: { trigger: string }) {
 
 function Labels({ labels }: { labels: Record<string, string> }) {
   const all = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  // those of the system say what started it, which has a column of its own
+  const own = all.filter((label) => !label.startsWith("afl."));
   return (
-    <span className="flex min-w-0 gap-1 overflow-hidden" title={all.join("\n")}>
-      {all.map((label) => (
+    <span className="flex min-w-0 gap-1" title={all.join("\n")}>
+      {own.map((label) => (
         <span
           key={label}
-          className="shrink-0 rounded bg-sunken px-1.5 text-xs leading-5 text-muted"
+          className="min-w-6 truncate rounded bg-sunken px-1.5 text-xs leading-5 text-muted"
         >
           {label}
         </span>
@@ -137,7 +139,7 @@ export const COLUMNS: RunColumn[] = [
   {
     key: "progress",
     head: "Steps",
-    width: 160,
+    width: 176,
     usual: true,
     cell: (run) => <ProgressBar progress={run.progress} />,
     text: (run) => `${run.progress.done}/${run.progress.total}`,
@@ -155,7 +157,7 @@ export const COLUMNS: RunColumn[] = [
   {
     key: "labels",
     head: "Labels",
-    width: 170,
+    width: 186,
     yields: 2,
     usual: true,
     cell: (run) => <Labels labels={run.labels} />,

@@ -9,7 +9,7 @@ import { initialValue, SchemaForm } from "../../components/SchemaForm";
 import { useAct } from "../../lib/act";
 import { dateTime } from "../../lib/format";
 import { useApi } from "../../lib/query";
-import { parametersSchema } from "../runs/newRun";
+import { parametersSchema, parseLabels } from "../runs/newRun";
 import { cronWords } from "./words";
 
 type Form = Schemas["ScheduleForm"];
@@ -45,7 +45,9 @@ function Body({ onDone }: { onDone: () => void }) {
   const [zone, setZone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC");
   const [overlap, setOverlap] = useState("skip");
   const [catchUp, setCatchUp] = useState("last");
+  const [labelText, setLabelText] = useState("");
   const [inputs, setInputs] = useState<unknown>({});
+  const labels = parseLabels(labelText);
   const choice = choices[chosen];
   const schema = useMemo(() => parametersSchema(choice?.workflow.parameters ?? []), [choice]);
   const form: Form = {
@@ -57,10 +59,10 @@ function Body({ onDone }: { onDone: () => void }) {
     zone,
     overlap,
     catch_up: catchUp,
-    labels: {},
+    labels: labels ?? {},
     replace: false,
   };
-  const ready = form.name !== "" && form.workflow !== "" && spec.trim() !== "";
+  const ready = form.name !== "" && form.workflow !== "" && spec.trim() !== "" && labels !== null;
   const preview = useApi(
     ["schedule-preview", kind, spec.trim(), zone, form.workflow],
     (signal) => api.POST("/api/v1/schedules/preview", { body: { ...form, name: form.name || "preview" }, signal }),
@@ -132,6 +134,17 @@ function Body({ onDone }: { onDone: () => void }) {
             <option value="all">start all of them</option>
             <option value="none">leave them out</option>
           </Select>
+        </Field>
+        <Field
+          label="Labels of its runs"
+          hint="name=value, several with spaces between them"
+          error={labels === null ? "Write labels as name=value." : undefined}
+        >
+          <Input
+            value={labelText}
+            placeholder="team=books"
+            onChange={(event) => setLabelText(event.target.value)}
+          />
         </Field>
       </div>
       {choice && choice.workflow.parameters.length > 0 && (

@@ -78,15 +78,15 @@ export default function SchedulesPage() {
                   head: "Schedule",
                   cell: (row) => (
                     <div>
-                      <div className="font-medium">{row.name}</div>
-                      <div className="text-xs text-muted">{row.owner ? `declared by ${row.owner}` : "made by hand"}</div>
+                      <div className="whitespace-nowrap font-medium">{row.name}</div>
+                      {row.owner && <div className="text-xs text-muted">declared by {row.owner}</div>}
                     </div>
                   ),
                 },
-                { key: "workflow", head: "Starts", cell: (row) => <code className="font-mono text-xs">{row.workflow}</code> },
+                { key: "workflow", head: "Starts", cell: (row) => <Starts row={row} /> },
                 { key: "when", head: "When", cell: (row) => <When row={row} /> },
-                { key: "next", head: "Next", cell: (row) => <Next row={row} /> },
-                { key: "last", head: "Last", cell: (row) => <Last row={row} /> },
+                { key: "next", head: "Next", className: "whitespace-nowrap", cell: (row) => <Next row={row} /> },
+                { key: "last", head: "Last", className: "whitespace-nowrap", cell: (row) => <Last row={row} /> },
                 {
                   key: "act",
                   head: "",
@@ -94,19 +94,19 @@ export default function SchedulesPage() {
                   right: true,
                   cell: (row) => (
                     <span className="flex justify-end gap-1">
-                      <Button size="sm" variant="ghost" icon={Zap} aria-label={`Start ${row.name} now`} onClick={() => act.trigger.mutate(row)}>
-                        Now
+                      <Button size="sm" variant="ghost" icon={Zap} aria-label={`Start ${row.name} now`} title="Start a run now" onClick={() => act.trigger.mutate(row)}>
+                        <span className="max-xl:hidden">Now</span>
                       </Button>
                       {row.paused ? (
-                        <Button size="sm" variant="ghost" icon={Play} aria-label={`Resume ${row.name}`} onClick={() => act.resume.mutate(row)}>
-                          Resume
+                        <Button size="sm" variant="ghost" icon={Play} aria-label={`Resume ${row.name}`} title="Resume" onClick={() => act.resume.mutate(row)}>
+                          <span className="max-xl:hidden">Resume</span>
                         </Button>
                       ) : (
-                        <Button size="sm" variant="ghost" icon={Pause} aria-label={`Pause ${row.name}`} onClick={() => act.pause.mutate(row)}>
-                          Pause
+                        <Button size="sm" variant="ghost" icon={Pause} aria-label={`Pause ${row.name}`} title="Pause" onClick={() => act.pause.mutate(row)}>
+                          <span className="max-xl:hidden">Pause</span>
                         </Button>
                       )}
-                      <Button size="sm" variant="ghost" icon={Trash2} aria-label={`Delete ${row.name}`} onClick={() => setDoomed(row)} />
+                      <Button size="sm" variant="ghost" icon={Trash2} aria-label={`Delete ${row.name}`} title="Delete" onClick={() => setDoomed(row)} />
                     </span>
                   ),
                 },
@@ -157,6 +157,20 @@ function useScheduleActs() {
       ),
     }),
   };
+}
+
+function Starts({ row }: { row: Schedule }) {
+  const labels = Object.entries(row.labels).map(([name, value]) => `${name}=${value}`);
+  return (
+    <div>
+      <code className="font-mono text-xs">{row.workflow}</code>
+      {labels.length > 0 && (
+        <div className="max-w-56 truncate text-xs text-muted" title={labels.join(" ")}>
+          {labels.join(" ")}
+        </div>
+      )}
+    </div>
+  );
 }
 
 function When({ row }: { row: Schedule }) {

@@ -9,6 +9,7 @@ import { Dialog } from "../../components/Dialog";
 import { Field } from "../../components/Field";
 import { Input, Select } from "../../components/Input";
 import { Page } from "../../components/Page";
+import { Sentence } from "../../components/Sentence";
 import { StateBadge } from "../../components/StateBadge";
 import { Command, QueryState } from "../../components/States";
 import { Table } from "../../components/Table";
@@ -47,7 +48,7 @@ export default function SettingsPage() {
   return (
     <Page title="Settings">
       <Tabs tabs={tabs} value={tab} onChange={(value) => setSearch({ tab: value })} label="Settings">
-        <div className="flex flex-col gap-4 pt-4">
+        <div className="flex flex-col gap-4">
           {tab === "health" && <HealthTab />}
           {tab === "you" && <YouTab me={me.data} />}
           {tab === "hooks" && <HooksTab />}
@@ -82,7 +83,7 @@ function HealthTab() {
                 )}
                 <span className="w-32 shrink-0 text-[13px] font-medium">{check.name}</span>
                 <span className="min-w-0 flex-1 text-[13px]">
-                  {check.sentence}
+                  <Sentence text={check.sentence} />
                   {check.hint && (
                     <span className="mt-1 block">
                       <Command text={/`([^`]+)`/.exec(check.hint)?.[1] ?? check.hint} />

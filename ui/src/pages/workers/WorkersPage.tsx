@@ -81,11 +81,22 @@ export default function WorkersPage() {
                   </div>
                 ),
               },
-              { key: "lists", head: "Queues", cell: (row) => row.lists.join(", ") },
+              { key: "lists", head: "Queues", className: "max-xl:hidden", cell: (row) => row.lists.join(", ") },
               { key: "handlers", head: "Serves", cell: (row) => <Handlers names={row.handlers} /> },
               { key: "tasks", head: "In hand", cell: (row) => <InHand worker={row} /> },
-              { key: "seen", head: "Last heard of", cell: (row) => <Time at={row.seen_at} /> },
-              { key: "since", head: "Since", cell: (row) => <Time at={row.started_at} /> },
+              {
+                key: "seen",
+                head: "Last heard of",
+                className: "whitespace-nowrap",
+                cell: (row) => (
+                  <div>
+                    <Time at={row.seen_at} />
+                    <div className="text-xs text-muted">
+                      began <Time at={row.started_at} />
+                    </div>
+                  </div>
+                ),
+              },
               {
                 key: "act",
                 head: "",
@@ -135,25 +146,31 @@ function Handlers({ names }: { names: string[] }) {
   );
 }
 
+/** What it is at, by name: a worker may have a hundred tasks of one facet. */
 function InHand({ worker }: { worker: Worker }) {
   if (worker.tasks.length === 0) return <span className="text-muted">nothing</span>;
+  const names = [...new Set(worker.tasks.map((task) => task.name))];
+  const kinds = names.map((name) => worker.tasks.filter((task) => task.name === name));
   return (
     <ul>
-      {worker.tasks.slice(0, 3).map((task) => (
-        <li key={task.id} className="truncate">
-          <Link
-            to="/runs/$run"
-            params={{ run: task.run }}
-            search={task.step ? { step: task.step } : {}}
-            className="text-accent hover:underline"
-          >
-            {task.name}
-          </Link>
-        </li>
-      ))}
-      {worker.tasks.length > 3 && (
-        <li className="text-muted">and {worker.tasks.length - 3} more</li>
-      )}
+      {kinds.slice(0, 3).map((tasks) => {
+        const [task] = tasks;
+        if (!task) return null;
+        return (
+          <li key={task.name} className="truncate">
+            <Link
+              to="/runs/$run"
+              params={{ run: task.run }}
+              search={task.step ? { step: task.step } : {}}
+              className="text-accent hover:underline"
+            >
+              {task.name}
+            </Link>
+            {tasks.length > 1 && <span className="text-muted"> ×{tasks.length}</span>}
+          </li>
+        );
+      })}
+      {kinds.length > 3 && <li className="text-muted">and {plural(kinds.length - 3, "other facet")}</li>}
     </ul>
   );
 }

@@ -14,9 +14,9 @@ import click
 
 from afl.app.log_reading import stored_logs
 from afl.app.run_talk import SYS_LOG
+from afl.base.settings import LOG_LEVELS
 from afl.cli.framework import Command
 from afl.cli.running.connection import opened, store_url
-from afl.cli.running.logs import LEVELS
 from afl.cli.running.options import database_option, json_option, moment
 from afl.cli.running.texts import plain
 from afl.cli.terminal import Terminal
@@ -56,7 +56,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 )
 @click.option(
     "--level",
-    type=click.Choice(LEVELS, case_sensitive=False),
+    type=click.Choice(LOG_LEVELS, case_sensitive=False),
     help="Only what has this level or a higher one. The output of commands has none.",
 )
 @click.option(

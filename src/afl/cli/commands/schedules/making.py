@@ -10,7 +10,7 @@ from afl.app.schedules import Schedules
 from afl.cli.errors import RequestError
 from afl.cli.framework import Command
 from afl.cli.running.connection import opened
-from afl.cli.running.options import database_option, input_options, json_option, span
+from afl.cli.running.options import database_option, input_options, json_option, pair, span
 from afl.cli.running.schedules import in_zone, schedule_json
 from afl.cli.running.workflows import choose, read_values
 from afl.cli.terminal import Terminal
@@ -61,6 +61,14 @@ from afl.runtime.schedule import CatchUp, Overlap
     metavar="NAME",
     help="The deployment whose program is run.",
 )
+@click.option(
+    "--label",
+    "labels",
+    type=pair,
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Of the runs that it starts.",
+)
 @click.option("--replace", is_flag=True, help="Take the place of the schedule with this name.")
 @database_option
 @json_option
@@ -82,6 +90,7 @@ def create(
     pairs: tuple[tuple[str, str], ...],
     inputs_file: str | None,
     program: str,
+    labels: tuple[tuple[str, str], ...],
     replace: bool,
     database: str | None,
     as_json: bool,
@@ -114,6 +123,7 @@ def create(
             catch_up_within=catch_up_within,
             program=program,
             replace=replace,
+            labels=dict(labels),
         )
     if as_json:
         terminal.json({"version": 1, "schedules": [schedule_json(made, None)], "next": None})

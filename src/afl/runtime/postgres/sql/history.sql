@@ -33,6 +33,7 @@ from (
            null as reused
     from afl.step s
     where s.run = %(run)s::uuid and s.object_type = any(%(types)s::text[])
+      and s.skipped_because is null
       and (not %(problems_only)s::boolean or s.error is not null)
     union all
     select s.ended_at, s.path,

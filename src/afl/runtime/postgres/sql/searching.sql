@@ -35,16 +35,18 @@ order by r.id desc
 -- How many runs there are, up to a limit.
 select count(*) from (select from afl.run r where {wanted} limit %(limit)s) as r
 
+-- name: count_together
+-- How many runs there are by state word, all of them together up to a limit.
+select f.word, count(*) from (
+    select case when r.pause_requested and r.finished_at is null then 'paused' else r.state end
+    from afl.run r where {wanted} limit %(limit)s
+) as f (word)
+group by f.word
+
 -- name: look_for_text
 -- Runs with a text in their keys or errors.
 select f.id::text from {looked_for} as f
 
 -- name: count_named
 -- How many runs have a text in their ids or workflows, or are among the given ones, up to a limit.
-select count(*) from (
-    select from (
-        {named}
-        union
-        select r.id from afl.run r where r.id = any(%(found)s::uuid[]) and {wanted}
-    ) as f limit %(limit)s
-) as f
+select least(sum(f.runs), %(limit)s)::bigint from {named_counts} as f

@@ -58,6 +58,7 @@ select {step} from (
 ) as s
 where (%(states)s::text[] is null or s.state = any(%(states)s::text[]))
   and (%(facet)s::text is null or s.facet_name = %(facet)s::text)
+  and (%(statement)s::text is null or s.statement_id = %(statement)s::text)
   and (%(text)s::text is null
        or position(%(text)s::text in lower(s.path)) > 0
        or position(%(text)s::text in lower(s.facet_name)) > 0

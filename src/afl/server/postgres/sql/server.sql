@@ -46,6 +46,14 @@ where (%(tenant)s::text is null or tenant = %(tenant)s)
   and (%(before)s::bigint is null or id < %(before)s)
 order by id desc limit %(limit)s
 
+-- name: rotate_audit
+-- Removes entries that are that old, of the oldest so many.
+with oldest as (
+    select a.id, a.at from afl.server_audit a order by a.id limit %(limit)s::int)
+delete from afl.server_audit a using oldest o
+where a.id = o.id and o.at < afl.now() - %(older_than)s::interval
+returning a.id
+
 -- name: save_view
 -- Writes a view, new or changed.
 insert into afl.server_view (id, name, page, query, shared, owner, tenant)
@@ -144,3 +152,21 @@ insert into afl.server_secret (key) values (%(key)s) on conflict (one) do nothin
 -- name: secret
 -- The key of this installation.
 select key from afl.server_secret
+
+-- name: wall
+-- The role for reads of one tenant, whether every table is walled for it, whether we may be it, and
+-- who we are.
+select w.role,
+       not exists (
+           select from afl.tenant_sees_v1() s
+           where s.condition is not null and not exists (
+               select from pg_policy p join pg_roles r on r.oid = any(p.polroles)
+               where p.polrelid = to_regclass('afl.' || s.name) and p.polname = 'tenant'
+                 and r.rolname = w.role)),
+       exists (
+           select from pg_roles r
+           where r.rolname = w.role
+             and pg_has_role(r.oid, case when current_setting('server_version_num')::int < 160000
+                                         then 'member' else 'set' end)),
+       current_user::text
+from (select afl.tenant_role_v1() as role) as w

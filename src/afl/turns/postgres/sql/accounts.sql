@@ -10,8 +10,17 @@ values (
     %(tool_calls)s::int, %(started_at)s::timestamptz, %(ended_at)s::timestamptz)
 on conflict (task, number) do nothing
 
+-- name: usage_tenants
+-- The tenants that have asked models, from one to the next.
+with recursive known as (
+    (select u.tenant from afl.usage u order by u.tenant limit 1)
+    union all
+    select (select u.tenant from afl.usage u where u.tenant > k.tenant order by u.tenant limit 1)
+    from known k where k.tenant is not null)
+select k.tenant from known k where k.tenant is not null
+
 -- name: usage
--- Requests of a tenant added up, the most expensive first: of a run, of turns, or since a time.
+-- Requests of tenants added up, the most expensive first: of a run, of turns, or since a time.
 select s.key, s.requests, s.input, s.output, s.cache_read, s.cache_write, s.usd, s.unpriced
 from (
     select k.key, count(*) as requests, sum(u.input)::bigint as input,
@@ -32,7 +41,7 @@ from (
                 when 'day' then to_char(u.ended_at at time zone 'UTC', 'YYYY-MM-DD')
             end, '') collate "C" as key
     ) as k
-    where u.tenant = %(tenant)s::text
+    where u.tenant = any(%(tenants)s::text[])
       and (%(run)s::text is null or u.run = %(run)s::text)
       and (%(tasks)s::uuid[] is null or u.task = any(%(tasks)s::uuid[]))
       and (%(runs)s::text[] is null or u.run = any(%(runs)s::text[]))

@@ -12,7 +12,7 @@ import { Loading } from "../../../components/States";
 import { toast } from "../../../components/Toast";
 import { shortId } from "../../../lib/format";
 import type { Run } from "../queries";
-import { plain, Sentence } from "../Sentence";
+import { plain, Sentence } from "../../../components/Sentence";
 import { useAct, useDryRun } from "./act";
 import { useFormValues } from "./useFormValues";
 import { ValueEditor, type Values } from "./ValueEditor";

@@ -17,7 +17,7 @@ import { Empty, Loading, QueryState } from "../../../components/States";
 import { type Graph, useGraph } from "../queries";
 import { GraphTable } from "./GraphTable";
 import { Group, Statement, type StatementNode } from "./nodes";
-import { MOST, type Shape, shapeOf } from "./shape";
+import { hasRows, MOST, type Shape, shapeOf } from "./shape";
 import { Trail } from "./Trail";
 import { useLayout } from "./useLayout";
 
@@ -30,6 +30,8 @@ export interface GraphChoice {
   statement: string | undefined;
   inside: string | undefined;
   table: boolean;
+  /** of a definition that is not run: nothing is counted */
+  bare?: boolean;
   onStatement: (id: string | undefined) => void;
   onInside: (id: string | undefined) => void;
   onTable: (table: boolean) => void;
@@ -60,7 +62,7 @@ export function Drawn({ graph, ...choice }: { graph: Graph } & GraphChoice) {
         </p>
       )}
       {choice.table ? (
-        <GraphTable graph={graph} statement={choice.statement} onStatement={choice.onStatement} />
+        <GraphTable graph={graph} {...choice} />
       ) : (
         <ReactFlowProvider>
           <Picture shape={shape} {...choice} />
@@ -70,7 +72,7 @@ export function Drawn({ graph, ...choice }: { graph: Graph } & GraphChoice) {
   );
 }
 
-function Picture({ shape, statement, onStatement, onInside, onTable }: { shape: Shape } & GraphChoice) {
+function Picture({ shape, statement, bare = false, onStatement, onInside, onTable }: { shape: Shape } & GraphChoice) {
   const { boxes, failed } = useLayout(shape.key, shape.layout, shape.edges);
   const nodes = useMemo<StatementNode[]>(() => {
     if (boxes === null) return [];
@@ -94,11 +96,12 @@ function Picture({ shape, statement, onStatement, onInside, onTable }: { shape: 
           node,
           chosen: node.id === statement,
           closed: shape.closed.has(node.id),
+          bare,
           onEnter: onInside,
         },
       };
     });
-  }, [boxes, shape, statement, onInside]);
+  }, [boxes, shape, statement, bare, onInside]);
   const edges = useMemo<Edge[]>(
     () =>
       shape.edges.map((edge) => ({
@@ -143,10 +146,7 @@ function Picture({ shape, statement, onStatement, onInside, onTable }: { shape: 
           if (event !== null) moved.current = true;
         }}
         onNodeClick={(_, node) => {
-          // rows are listed for what does work: blocks and yields have none of their own
-          if (node.data.node.facet && node.type !== "block") {
-            onStatement(node.id === statement ? undefined : node.id);
-          }
+          if (hasRows(node.data.node)) onStatement(node.id === statement ? undefined : node.id);
         }}
         onNodeDoubleClick={(_, node) => shape.closed.has(node.id) && onInside(node.id)}
       >

@@ -3,14 +3,18 @@ import clsx from "clsx";
 import { count } from "../../../lib/format";
 import type { Graph } from "../queries";
 import { TallyBar, totalOf } from "../rows/TallyBar";
+import { hasRows } from "./shape";
 
 export function GraphTable({
   graph,
   statement,
+  bare,
   onStatement,
 }: {
   graph: Graph;
   statement: string | undefined;
+  /** of a definition that is not run */
+  bare?: boolean;
   onStatement: (id: string | undefined) => void;
 }) {
   const names = new Map(graph.nodes.map((node) => [node.id, node.name || node.kind]));
@@ -28,8 +32,8 @@ export function GraphTable({
           <tr>
             <th className="px-3 py-1.5 font-medium">Statement</th>
             <th className="px-2 font-medium">Needs</th>
-            <th className="px-2 font-medium">States</th>
-            <th className="px-3 text-right font-medium">Steps</th>
+            {!bare && <th className="px-2 font-medium">States</th>}
+            {!bare && <th className="px-3 text-right font-medium">Steps</th>}
           </tr>
         </thead>
         <tbody>
@@ -37,7 +41,7 @@ export function GraphTable({
             <tr key={node.id} className={clsx("border-t border-line", node.id === statement && "bg-accent-soft")}>
               <td className="max-w-56 px-3 py-1">
                 <button
-                  disabled={!node.facet || node.kind === "workflow"}
+                  disabled={!hasRows(node)}
                   className="block max-w-full truncate text-left enabled:hover:underline"
                   aria-pressed={node.id === statement}
                   onClick={() => onStatement(node.id === statement ? undefined : node.id)}
@@ -47,10 +51,14 @@ export function GraphTable({
                 </button>
               </td>
               <td className="max-w-32 truncate px-2 text-xs text-muted">{needs(node.id).join(", ") || "–"}</td>
-              <td className="w-28 px-2">
-                <TallyBar tally={node.states} />
-              </td>
-              <td className="px-3 text-right tabular-nums">{count(totalOf(node.states))}</td>
+              {!bare && (
+                <>
+                  <td className="w-28 px-2">
+                    <TallyBar tally={node.states} />
+                  </td>
+                  <td className="px-3 text-right tabular-nums">{count(totalOf(node.states))}</td>
+                </>
+              )}
             </tr>
           ))}
         </tbody>

@@ -11,6 +11,8 @@ export interface NodeData extends Record<string, unknown> {
   chosen: boolean;
   /** a group that is drawn as one node */
   closed: boolean;
+  /** of a definition that is not run */
+  bare: boolean;
   onEnter: (id: string) => void;
 }
 
@@ -76,8 +78,12 @@ export function Statement({ data }: NodeProps<StatementNode>) {
           </button>
         )}
       </span>
-      <TallyBar tally={node.states} />
-      <Counts node={node} />
+      {!data.bare && (
+        <>
+          <TallyBar tally={node.states} />
+          <Counts node={node} />
+        </>
+      )}
     </div>
   );
 }

@@ -21,6 +21,9 @@ export interface Shape {
   trail: GraphNode[];
 }
 
+/** Whether steps bear the statement. The workflow is the run itself. */
+export const hasRows = (node: GraphNode) => node.kind !== "workflow";
+
 export function shapeOf(graph: Graph, inside: string | undefined): Shape {
   const byId = new Map(graph.nodes.map((node) => [node.id, node]));
   const parents = new Set(graph.nodes.map((node) => node.parent));

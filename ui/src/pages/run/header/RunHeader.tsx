@@ -50,8 +50,8 @@ function Facts({ run, summary }: { run: Run; summary: Summary | undefined }) {
       <span className="font-medium tabular-nums">
         <Elapsed from={run.created_at} to={run.finished_at} />
       </span>
-      <span className="min-w-44 [&>span]:w-full [&_[role=progressbar]]:min-w-20">
-        <ProgressBar progress={progress} />
+      <span className="[&_[role=progressbar]]:min-w-20">
+        <ProgressBar progress={progress} alone />
       </span>
       {waiting > 0 && <span className="text-waiting">{count(waiting)} waiting</span>}
       {run.cost_usd !== null && (
@@ -79,9 +79,12 @@ function Facts({ run, summary }: { run: Run; summary: Summary | undefined }) {
         </Link>
       </Fact>
       {run.key !== null && <Fact name="key">{run.key}</Fact>}
-      {Object.entries(run.labels).map(([name, value]) => (
-        <Label key={name} name={name} value={value} />
-      ))}
+      {Object.entries(run.labels)
+        // those of the system say what started it, as `by` does
+        .filter(([name]) => !name.startsWith("afl."))
+        .map(([name, value]) => (
+          <Label key={name} name={name} value={value} />
+        ))}
     </>
   );
 }

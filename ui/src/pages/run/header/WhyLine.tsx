@@ -5,7 +5,7 @@ import { CopyButton } from "../../../components/CopyButton";
 import { Command } from "../../../components/States";
 import { plural } from "../../../lib/format";
 import type { Why } from "../queries";
-import { Sentence } from "../Sentence";
+import { Sentence } from "../../../components/Sentence";
 
 const PROBLEM = new Set(["failed", "canceled"]);
 

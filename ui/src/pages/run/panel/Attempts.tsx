@@ -2,16 +2,16 @@
 import { stateText } from "../../../components/StateBadge";
 import { useNow } from "../../../lib/time";
 import { Elapsed, Time } from "../../../lib/time";
-import { duration, plural } from "../../../lib/format";
+import { plural } from "../../../lib/format";
 import type { Step } from "../queries";
-import { PART_STYLES, PART_WORDS, stepParts } from "../timeline/spans";
+import { PART_STYLES, partWords, rowParts } from "../timeline/spans";
 
 export function Attempts({ step }: { step: Step }) {
   if (step.attempts.length === 0) return null;
   return (
     <section>
       <h3 className="mb-1 text-xs font-medium text-muted">{plural(step.attempts.length, "attempt")}</h3>
-      {step.attempts.some((one) => one.started_at) && <AttemptBar step={step} />}
+      {step.row.parts.length > 1 && <AttemptBar step={step} />}
       <ol className="mt-2 flex flex-col divide-y divide-line border-y border-line">
         {step.attempts.map((one) => (
           <li key={one.number} className="flex flex-col gap-0.5 py-1.5 text-[13px]">
@@ -49,8 +49,8 @@ function messageOf(error: Record<string, unknown>): string {
 /** Queued, tried and waited between tries, in proportion. */
 function AttemptBar({ step }: { step: Step }) {
   const now = useNow();
-  const parts = stepParts(step, now);
-  const words = parts.map((one) => `${PART_WORDS[one.part]} ${duration(one.to - one.from)}`);
+  const parts = rowParts(step.row, now);
+  const words = partWords(parts);
   return (
     <div role="img" aria-label={words.join(", ")} title={words.join(" · ")} className="flex h-2 gap-px overflow-hidden rounded">
       {parts.map((one, at) => (

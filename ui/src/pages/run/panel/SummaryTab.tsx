@@ -8,7 +8,7 @@ import { Elapsed, Time } from "../../../lib/time";
 import type { Step } from "../queries";
 import { kindWord } from "../rows/words";
 import type { Patch } from "../search";
-import { Sentence } from "../Sentence";
+import { Sentence } from "../../../components/Sentence";
 import { Attempts } from "./Attempts";
 import { SourceLink } from "./SourceLink";
 

@@ -1,4 +1,4 @@
-/** Which steps are shown: by state, facet and text, kept in the address. */
+/** Which steps are shown: by state, statement, facet and text, kept in the address. */
 import clsx from "clsx";
 import { Search, TriangleAlert, X } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
@@ -7,7 +7,8 @@ import { Input, Select } from "../../../components/Input";
 import { stateInfo, stateText } from "../../../components/StateBadge";
 import { count } from "../../../lib/format";
 import { useShortcut } from "../../../lib/shortcuts";
-import type { Summary } from "../queries";
+import { type Graph, type Summary, useGraph } from "../queries";
+import { hasRows } from "../graph/shape";
 import type { Patch, RunSearch } from "../search";
 import { PROBLEMS, STATES } from "./words";
 
@@ -25,7 +26,10 @@ export function FilterBar({
   children?: ReactNode;
 }) {
   const chosen = search.state ?? [];
-  const states = STATES.filter((state) => summary?.states[state] || chosen.includes(state));
+  const { data: graph } = useGraph(summary?.run);
+  const statement = graph?.nodes.find((one) => one.id === search.statement);
+  const counts = (search.statement ? statement?.states : summary?.states) ?? {};
+  const states = STATES.filter((state) => counts[state] || chosen.includes(state));
   const any = chosen.length > 0 || search.facet || search.text || search.statement;
   const toggle = (state: string) =>
     patch({
@@ -41,14 +45,20 @@ export function FilterBar({
         <StateChip
           key={state}
           state={state}
-          count={summary?.states[state] ?? 0}
+          count={counts[state] ?? 0}
           on={chosen.includes(state)}
           onClick={() => toggle(state)}
         />
       ))}
       <ProblemChip chosen={chosen} patch={patch} />
-      <span className="flex min-w-0 flex-1 basis-80 flex-wrap items-center justify-end gap-2 whitespace-nowrap">
-        {search.statement && <StatementChip summary={summary} search={search} patch={patch} />}
+      <span
+        className={clsx(
+          "flex min-w-0 flex-1 items-center justify-end gap-2 whitespace-nowrap",
+          // as wide as its parts need to be: what has no room goes to a line of its own
+          children ? "basis-[32rem]" : "basis-80",
+        )}
+      >
+        <StatementSelect graph={graph} value={search.statement} patch={patch} />
         <FacetSelect summary={summary} value={search.facet} patch={patch} />
         <TextFilter value={search.text} patch={patch} />
         {any && (
@@ -62,6 +72,7 @@ export function FilterBar({
   );
 }
 
+const SELECT = "!h-7 !w-32 min-w-16 shrink !px-1.5 !text-xs";
 const CHIP = "inline-flex h-6 items-center gap-1 rounded-full border px-2 text-xs whitespace-nowrap";
 
 function StateChip(props: { state: string; count: number; on: boolean; onClick: () => void }) {
@@ -100,18 +111,32 @@ function ProblemChip({ chosen, patch }: { chosen: string[]; patch: Patch }) {
   );
 }
 
-function StatementChip({ summary, search, patch }: { summary?: Summary; search: RunSearch; patch: Patch }) {
-  const found = summary?.statements.find((one) => one.statement === search.statement);
+/** The statements as they stand in the program; what is in a foreach stands to its right. */
+function StatementSelect(props: { graph?: Graph; value?: string; patch: Patch }) {
+  const nodes = props.graph?.nodes ?? [];
+  const parents = new Map(nodes.map((node) => [node.id, node.parent]));
+  const depth = (id: string): number => {
+    const above = parents.get(id);
+    return above ? depth(above) + 1 : 0;
+  };
+  const listed = nodes.filter(hasRows);
+  const known = listed.some((node) => node.id === props.value);
   return (
-    <button
-      type="button"
-      className={clsx(CHIP, "max-w-48 border-accent bg-accent-soft")}
-      title="Show all statements again"
-      onClick={() => patch(NONE)}
+    <Select
+      aria-label="Statement"
+      className={clsx(SELECT, props.value && "!border-accent")}
+      value={props.value ?? ""}
+      onChange={(event) => props.patch({ statement: event.target.value || undefined })}
     >
-      <span className="truncate">statement {found?.name ?? search.statement}</span>
-      <X aria-hidden size={12} />
-    </button>
+      <option value="">any statement</option>
+      {props.value && !known && <option value={props.value}>{props.value}</option>}
+      {listed.map((node) => (
+        <option key={node.id} value={node.id}>
+          {"\u2003".repeat(Math.max(0, depth(node.id) - 1))}
+          {node.name || node.kind}
+        </option>
+      ))}
+    </Select>
   );
 }
 
@@ -121,7 +146,7 @@ function FacetSelect(props: { summary?: Summary; value?: string; patch: Patch })
   return (
     <Select
       aria-label="Facet"
-      className="!h-7 !w-auto min-w-24 max-w-44 shrink !text-xs"
+      className={clsx(SELECT, props.value && "!border-accent")}
       value={props.value ?? ""}
       onChange={(event) => props.patch({ facet: event.target.value || undefined })}
     >
@@ -145,7 +170,7 @@ function TextFilter({ value, patch }: { value?: string; patch: Patch }) {
   }, [text, value, patch]);
   useShortcut("/", "Filter the steps", () => input.current?.focus(), { group: "Steps" });
   return (
-    <span className="relative min-w-24 max-w-56 shrink grow basis-32">
+    <span className="relative min-w-20 max-w-72 shrink grow basis-28">
       <Search aria-hidden size={13} className="absolute left-2 top-1/2 -translate-y-1/2 text-faint" />
       <Input
         ref={input}

@@ -131,7 +131,7 @@ function Cells({
       <div className={clsx("h-full", TREE)} role="presentation">
         {line}
       </div>
-      <TimeBar run={store.run} row={row} scale={scale} now={now} />
+      <TimeBar row={row} scale={scale} now={now} />
     </>
   );
 }

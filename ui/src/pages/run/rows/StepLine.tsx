@@ -6,7 +6,7 @@ import { StateBadge, stateInfo } from "../../../components/StateBadge";
 import { count } from "../../../lib/format";
 import { Elapsed } from "../../../lib/time";
 import type { Row } from "../queries";
-import { plain } from "../Sentence";
+import { plain } from "../../../components/Sentence";
 import { TallyBar, tallyWords, totalOf } from "./TallyBar";
 import { lastPart } from "./path";
 import { useRowName } from "./names";

@@ -47,7 +47,7 @@ describe("windows behind each other", () => {
 
   it("go on behind a window in which nothing matched", () => {
     const level = new Level({ text: "x", statement: "z" });
-    level.take(0, page(["0/a"], "0/a", null), "1");
+    level.take(0, page([], "0/a", null), "1");
     expect(level.count).toBe(1);
     expect(level.windowOf(0)).toBe(1);
     expect(level.needs(1, "1")).toBe(true);

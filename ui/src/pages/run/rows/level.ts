@@ -102,8 +102,7 @@ export class Level {
   }
 
   take(window: number, page: RowPage, mark: string): void {
-    const wanted = this.query.statement;
-    const rows = wanted ? page.items.filter((row) => row.statement === wanted) : page.items;
+    const rows = page.items;
     const cursor = this.windows[window]?.cursor;
     if (this.query.parent !== undefined && page.total !== null) {
       this.total = page.total;

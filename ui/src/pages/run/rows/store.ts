@@ -24,8 +24,8 @@ const AT_ONCE = 4;
 
 export type ReadRows = (run: string, query: RowQuery, place: WindowPlace) => Promise<RowPage>;
 
-const readRows: ReadRows = (run, { parent, state, facet, text }, place) => {
-  const query = { parent, state, facet, text, ...place, limit: WINDOW };
+const readRows: ReadRows = (run, { parent, state, facet, text, statement }, place) => {
+  const query = { parent, state, facet, text, statement, ...place, limit: WINDOW };
   return unwrap(
     api.GET("/api/v1/runs/{run}/rows", { params: { path: { run }, query: query as never } }),
   );

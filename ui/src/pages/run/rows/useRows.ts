@@ -3,7 +3,6 @@ import { useEffect, useMemo, useSyncExternalStore } from "react";
 import type { RunSearch } from "../search";
 import type { RowQuery } from "./level";
 import { RowStore } from "./store";
-import { STATES } from "./words";
 
 export function useRowStore(run: string, mark: string | undefined): RowStore {
   const store = useMemo(() => new RowStore(run), [run]);
@@ -17,7 +16,7 @@ export function useRowStore(run: string, mark: string | undefined): RowStore {
 export function filterOf(search: RunSearch): RowQuery | null {
   const { state, facet, text, statement } = search;
   if (!state && !facet && !text && !statement) return null;
-  return { state: state ?? (facet || text ? undefined : STATES), facet, text, statement };
+  return { state, facet, text, statement };
 }
 
 export function useFlatRows(store: RowStore, filter: RowQuery | null): number {

@@ -7,7 +7,7 @@ import { Empty, QueryState } from "../../../components/States";
 import { dateTime } from "../../../lib/format";
 import { topic } from "../queries";
 import type { Patch } from "../search";
-import { Sentence } from "../Sentence";
+import { Sentence } from "../../../components/Sentence";
 
 /** The colours of what happened are those of the states that it led to. */
 const WORDS: Record<string, string> = {

@@ -12,6 +12,7 @@ import { STATES } from "../rows/words";
 import type { Patch, RunSearch } from "../search";
 import { Legend } from "../timeline/Axis";
 import { makeScale, type Span } from "../timeline/scale";
+import { rowParts } from "../timeline/spans";
 
 // the rows are there before the library that draws the graph
 const GraphPane = lazy(() => import("../graph/GraphPane"));
@@ -26,10 +27,6 @@ export interface StepsProps {
 
 export function OverviewTab(props: StepsProps) {
   const { run, search, patch, summary } = props;
-  const choose = (id: string | undefined) => {
-    const found = summary?.statements.find((one) => one.statement === id);
-    patch({ statement: id, facet: found?.facet || undefined });
-  };
   return (
     <div className="@container flex min-h-0 flex-1">
       <div className="flex min-h-0 min-w-0 flex-1 flex-col @4xl:flex-row">
@@ -40,7 +37,7 @@ export function OverviewTab(props: StepsProps) {
               statement={search.statement}
               inside={search.inside}
               table={search.view === "table"}
-              onStatement={choose}
+              onStatement={(statement) => patch({ statement })}
               onInside={(inside) => patch({ inside })}
               onTable={(table) => patch({ view: table ? "table" : undefined })}
             />
@@ -128,12 +125,14 @@ function TimedRows({ run, store, search, patch }: StepsProps) {
   );
 }
 
+/** What a step does that does nothing. */
+const IDLE = new Set(["queued", "waiting", "retry"]);
+
 function busySpans(store: RowStore, now: number): Span[] {
   const spans: Span[] = [];
   for (const row of store.known()) {
     if (row.has_children || row.state === "skipped") continue;
-    const from = Date.parse(row.started_at ?? row.created_at);
-    spans.push({ from, to: row.ended_at ? Date.parse(row.ended_at) : now });
+    for (const one of rowParts(row, now)) if (!IDLE.has(one.part)) spans.push(one);
   }
   return spans;
 }

@@ -2,7 +2,7 @@
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { duration } from "../../../lib/format";
 import { type Scale, ticks } from "./scale";
-import { PART_STYLES, PART_WORDS, type Part } from "./spans";
+import { PART_NOTES, PART_STYLES, PART_WORDS, type Part } from "./spans";
 
 /** How wide a label is, with some room around it. */
 const LABEL = 64;
@@ -54,7 +54,7 @@ export function Legend() {
   return (
     <ul className="flex flex-wrap items-center gap-x-3 gap-y-1 text-xs text-muted">
       {(Object.keys(PART_WORDS) as Part[]).map((part) => (
-        <li key={part} className="flex items-center gap-1.5">
+        <li key={part} title={PART_NOTES[part]} className="flex items-center gap-1.5">
           <span className={`h-2.5 w-4 rounded-[2px] ${PART_STYLES[part]}`} />
           {PART_WORDS[part]}
         </li>

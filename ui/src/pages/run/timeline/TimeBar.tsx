@@ -1,18 +1,12 @@
 /** The bar of one row on the time axis. */
-import { useQueryClient } from "@tanstack/react-query";
 import clsx from "clsx";
-import { duration } from "../../../lib/format";
-import { type Row, type Step, topic } from "../queries";
+import type { Row } from "../queries";
 import type { Scale } from "./scale";
-import { type BarPart, PART_STYLES, PART_WORDS, rowParts, stepParts } from "./spans";
+import { type BarPart, PART_STYLES, partWords, rowParts } from "./spans";
 
-export function TimeBar({ run, row, scale, now }: { run: string; row: Row; scale: Scale; now: number }) {
-  const queries = useQueryClient();
-  // a step whose panel was opened has its attempts at hand
-  const step =
-    row.attempts > 1 ? queries.getQueryData<Step>([topic(run), "step", row.path]) : undefined;
-  const parts = step ? stepParts(step, now) : rowParts(row, now);
-  const words = parts.map((one) => `${PART_WORDS[one.part]} ${duration(one.to - one.from)}`);
+export function TimeBar({ row, scale, now }: { row: Row; scale: Scale; now: number }) {
+  const parts = rowParts(row, now);
+  const words = partWords(parts);
   return (
     <div
       role="gridcell"

@@ -7,13 +7,14 @@ import {
   FileCheck,
   FileText,
   Hourglass,
+  LoaderCircle,
   type LucideIcon,
   Settings2,
   StickyNote,
   User,
   Wrench,
 } from "lucide-react";
-import { lazy, Suspense, useState } from "react";
+import { lazy, memo, Suspense, useDeferredValue, useState } from "react";
 import { JsonView } from "../../../components/JsonView";
 import { count, money } from "../../../lib/format";
 import type { Transcript } from "../queries";
@@ -37,7 +38,24 @@ const Markdown = lazy(() => import("react-markdown"));
 
 type Call = Transcript["calls"][number];
 
-export function TranscriptEntry({ entry, call }: { entry: Entry; call: Call | undefined }) {
+interface EntryProps {
+  entry: Entry;
+  call: Call | undefined;
+  /** Whether the model is still saying it. */
+  streams?: boolean;
+}
+
+/** Lines do not change once they are committed: those above one that grows are left alone. */
+export const TranscriptEntry = memo(
+  Drawn,
+  (before, now) =>
+    before.entry.line === now.entry.line &&
+    before.entry.number === now.entry.number &&
+    before.call === now.call &&
+    before.streams === now.streams,
+);
+
+function Drawn({ entry, call, streams = false }: EntryProps) {
   const { line, number } = entry;
   const { word, icon: Icon, edge } = KINDS[line.kind] ?? KINDS.note!;
   const written = argumentsOf(line);
@@ -57,10 +75,19 @@ export function TranscriptEntry({ entry, call }: { entry: Entry; call: Call | un
         {line.tool && <code className="font-mono text-text">{line.tool}</code>}
         {line.failed && <span className="text-failed">failed</span>}
         <span className="flex-1" />
+        {streams && (
+          <span className="flex items-center gap-1 text-running">
+            <LoaderCircle aria-hidden size={12} className="motion-safe:animate-spin-slow" />
+            streaming
+          </span>
+        )}
         {call && <CallPrice call={call} />}
       </header>
       {written !== undefined && <JsonView value={written} label="Arguments" />}
       {line.text && written === undefined && <Text kind={line.kind} text={line.text} />}
+      {!line.text && line.kind === "user" && (
+        <p className="text-muted">What it was told is stored with the first answer.</p>
+      )}
     </article>
   );
 }
@@ -76,8 +103,10 @@ function CallPrice({ call }: { call: Call }) {
 
 function Text({ kind, text }: { kind: string; text: string }) {
   const [all, setAll] = useState(kind !== "system" && text.length <= LONG);
-  const shown = all ? text : `${text.slice(0, kind === "system" ? 240 : LONG)}`;
-  const cut = shown.length < text.length;
+  // text that grows by the word is drawn when there is time for it
+  const said = useDeferredValue(text);
+  const shown = all ? said : `${said.slice(0, kind === "system" ? 240 : LONG)}`;
+  const cut = shown.length < said.length;
   return (
     <>
       {kind === "assistant" ? (
@@ -90,7 +119,7 @@ function Text({ kind, text }: { kind: string; text: string }) {
         <p
           className={clsx(
             "min-w-0 whitespace-pre-wrap break-words",
-            kind === "tool_result" && "font-mono text-xs",
+            (kind === "tool_result" || kind === "tool_call") && "font-mono text-xs",
             (kind === "note" || kind === "thinking") && "text-muted",
           )}
         >

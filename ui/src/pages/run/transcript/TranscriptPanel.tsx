@@ -4,28 +4,34 @@ import { JsonView } from "../../../components/JsonView";
 import { StateBadge } from "../../../components/StateBadge";
 import { Empty, QueryState } from "../../../components/States";
 import { count, money, plural } from "../../../lib/format";
-import { useLive } from "../../../lib/live";
+import { useLive, useLiveState, useSpoken } from "../../../lib/live";
 import { useApi } from "../../../lib/query";
+import type { Spoken } from "../../../lib/spoken";
 import type { Transcript } from "../queries";
 import { Calls } from "./Calls";
 import { TranscriptEntry } from "./TranscriptEntry";
 import { numbered } from "./numbering";
+import { streamed } from "./streaming";
 
 export function TranscriptPanel({ turn }: { turn: string }) {
   useLive([`turn:${turn}`]);
   const transcript = useApi([`turn:${turn}`, "transcript"], (signal) =>
     api.GET("/api/v1/turns/{turn}", { params: { path: { turn } }, signal }),
   );
+  const spoken = useSpoken(turn, transcript.data?.outcome === null);
   return (
     <QueryState query={transcript} label="Reading the transcript">
-      {(data) => <TranscriptBody transcript={data} />}
+      {(data) => <TranscriptBody transcript={data} spoken={spoken} />}
     </QueryState>
   );
 }
 
-function TranscriptBody({ transcript }: { transcript: Transcript }) {
+function TranscriptBody({ transcript, spoken }: { transcript: Transcript; spoken: Spoken | undefined }) {
   const { lines, calls, deliverable } = transcript;
-  const entries = numbered(lines);
+  const now = streamed(transcript, spoken);
+  // in one list: a line that is committed takes the place of the one that was streamed
+  const entries = numbered([...lines, ...now]);
+  const streams = useLiveState() === "live" && now.length > 0 && !spoken?.over;
   return (
     <div className="flex min-w-0 flex-col gap-4 text-[13px]">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
@@ -45,10 +51,15 @@ function TranscriptBody({ transcript }: { transcript: Transcript }) {
             <TranscriptEntry
               entry={entry}
               call={firstOfRequest(entries, at) ? callOf(transcript, entry.line.request) : undefined}
+              streams={streams && at === entries.length - 1}
             />
           </li>
         ))}
       </ol>
+      {/* that somebody speaks is told, and not every word */}
+      <p role="status" className="sr-only">
+        {streams ? "The model is answering." : ""}
+      </p>
       {deliverable && (
         <section>
           <h3 className="mb-1 text-xs font-medium text-muted">Deliverable</h3>
