@@ -52,9 +52,15 @@ class RowDocuments:
         self._values = values
 
     def task_in(
-        self, task: Task, caller: TaskId | None, counts: Counts, last_fence: int
+        self,
+        task: Task,
+        caller: TaskId | None,
+        counts: Counts,
+        last_fence: int,
+        stored: Document | None,
     ) -> Document:
-        """The document of a task, with what is derived from it for the indexes."""
+        """The document of a task, with what is derived from it for the indexes. `stored` is the
+        one that is there: the input stays what it was."""
         return {
             "_id": task.id,
             "tenant": task.tenant,
@@ -82,7 +88,7 @@ class RowDocuments:
             "failures": task.failures,
             "deadline": to_micros(task.deadline),
             "stop_requested": task.stop_requested,
-            "input": self._values.pack(task.input),
+            "input": self._values.pack(task.input) if stored is None else stored["input"],
             "result": self._values.pack(task.result),
             "error": self._values.pack(task.error),
             "reason": None if task.reason is None else reason_in(task.reason),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateOne
+from pymongo import InsertOne, ReplaceOne, UpdateOne
 
 from afl.base.ids import IdSource
 from afl.kernel.model import (
@@ -26,6 +26,7 @@ from afl.kernel.model import (
     Worker,
     WorkerId,
 )
+from afl.kernel.mongo.lanes import Lanes
 from afl.kernel.mongo.rows import (
     Counts,
     RowDocuments,
@@ -53,15 +54,6 @@ class _Held:
     caller: TaskId | None
     last_fence: int
     stored: Document | None
-
-
-@dataclass(slots=True)
-class _Lane:
-    """Who holds a lane, and how many queue for it."""
-
-    holder: TaskId | None
-    queued: int
-    is_stored: bool
 
 
 class WorkingSet:
@@ -92,12 +84,11 @@ class WorkingSet:
         self._tasks: dict[TaskId, _Held | None] = {}
         self._calls: dict[CallId, Call | None] = {}
         self._stored_calls: dict[CallId, Document] = {}
-        self._lanes: dict[tuple[str, str], _Lane] = {}
+        self._lanes = Lanes(transaction)
         self._workers: dict[WorkerId, Worker | None] = {}
         self._cards: set[CardHash] = set()
         self._changed_tasks: dict[TaskId, None] = {}
         self._changed_calls: dict[CallId, None] = {}
-        self._changed_lanes: dict[tuple[str, str], None] = {}
         self._ended: list[TaskId] = []
 
     @property
@@ -176,7 +167,7 @@ class WorkingSet:
             held = self._tasks[task.id] = _Held(task, Counts(), caller, task.fence or 0, None)
         else:
             held = old
-        self._move_lane(None if old is None else old.task, task)
+        self._lanes.move(None if old is None else old.task, task)
         if task.state is State.CLOSED and held.counts.made:
             self._ended.append(task.id)
         held.task = task
@@ -290,43 +281,17 @@ class WorkingSet:
     # Lanes
 
     def is_wanted(self, tenant: str, lane: str) -> bool:
-        found = self._lane(tenant, lane)
-        return found.holder is not None or found.queued > 0
+        return self._lanes.get(tenant, lane).is_wanted
 
     def holder(self, tenant: str, lane: str) -> TaskId | None:
-        return self._lane(tenant, lane).holder
+        return self._lanes.get(tenant, lane).holder
 
     def first_queued(self, tenant: str, lane: str) -> Task | None:
-        if not self._lane(tenant, lane).queued:
+        if not self._lanes.get(tenant, lane).queued:
             return None
         self._send_tasks()
         queue = {"tenant": tenant, "lane": lane, "state": "queued"}
         return _first(self._read_tasks(queue, _FIRST_IN_QUEUE, 1))
-
-    def _lane(self, tenant: str, lane: str) -> _Lane:
-        found = self._lanes.get((tenant, lane))
-        if found is None:
-            row = self.transaction.find_one("lane", {"_id": lane_id(tenant, lane)})
-            found = (
-                _Lane(None, 0, False) if row is None else _Lane(row["holder"], row["queued"], True)
-            )
-            self._lanes[tenant, lane] = found
-        return found
-
-    def _move_lane(self, old: Task | None, new: Task) -> None:
-        if new.lane is None:
-            return
-        was_active, is_active = old is not None and old.is_active, new.is_active
-        was_queued = old is not None and old.state is State.QUEUED
-        is_queued = new.state is State.QUEUED
-        if (was_active, was_queued) == (is_active, is_queued):
-            return
-        lane = self._lane(new.tenant, new.lane)
-        if was_active != is_active:
-            assert was_active or lane.holder is None  # I2
-            lane.holder = new.id if is_active else None
-        lane.queued += is_queued - was_queued
-        self._changed_lanes[new.tenant, new.lane] = None
 
     # The rest
 
@@ -371,13 +336,15 @@ class WorkingSet:
         """Has everything written that was put."""
         self._send_tasks()
         self._send_calls()
-        self._send_lanes()
+        self._lanes.send()
         self._note_orphans()
 
     def _send_tasks(self) -> None:
         for task in self._changed_tasks:
             held = self._held(task)
-            row = self._documents.task_in(held.task, held.caller, held.counts, held.last_fence)
+            row = self._documents.task_in(
+                held.task, held.caller, held.counts, held.last_fence, held.stored
+            )
             if held.stored is None:
                 self.transaction.write("task", InsertOne(row))
                 self._send_keys(held.task)
@@ -409,22 +376,6 @@ class WorkingSet:
                 self.transaction.write("call", UpdateOne({"_id": call_id}, {"$set": changes}))
             self._stored_calls[call_id] = row
         self._changed_calls.clear()
-
-    def _send_lanes(self) -> None:
-        for tenant, name in self._changed_lanes:
-            lane, key = self._lanes[tenant, name], {"_id": lane_id(tenant, name)}
-            if lane.holder is None and not lane.queued:
-                if lane.is_stored:
-                    self.transaction.write("lane", DeleteOne(key))
-                lane.is_stored = False
-                continue
-            row = {"holder": lane.holder, "queued": lane.queued}
-            if lane.is_stored:
-                self.transaction.write("lane", UpdateOne(key, {"$set": row}))
-            else:
-                self.transaction.write("lane", InsertOne({**key, **row}))
-            lane.is_stored = True
-        self._changed_lanes.clear()
 
     def _note_orphans(self) -> None:
         """Tasks whose caller has ended without them, for the sweep."""
