@@ -127,6 +127,7 @@ STATUS: Mapping[str, int] = {
     "exec.cannot_start": 500,
     "kernel": 500,
     "kernel.not_plain": 500,
+    "kernel.not_replicated": 500,
     "mail": 500,
     "runtime": 500,
     "runtime.permanent": 500,
