@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from afl.app.migrating import migrate
+from tests.kernel.mongo import databases as mongo
 from tests.kernel.postgres.databases import migrated_database, server_is_there
 from tests.messaging.postgres_harness import clear_mail
 from tests.messaging.redis_servers import server
@@ -24,14 +25,32 @@ def app_database() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["memory", "postgres"])
+@pytest.fixture(scope="session")
+def app_mongo() -> Iterator[str]:
+    """A MongoDB with the whole schema, which the tests of this process share."""
+    if not mongo.server_is_there():
+        pytest.skip("there is no MongoDB to test with")
+    with mongo.empty_database() as url:
+        migrate(url)
+        yield url
+
+
+@pytest.fixture(params=["memory", "postgres", "mongo"])
 def database(request: pytest.FixtureRequest) -> str:
-    """The URL of a store with nothing in it, memory and PostgreSQL by turns."""
+    """The URL of a store with nothing in it: memory, PostgreSQL and MongoDB by turns."""
     if request.param == "memory":
         return f"memory:{secrets.token_hex(4)}"
+    if request.param == "mongo":
+        return _cleared_mongo(request)
     conninfo = str(request.getfixturevalue("app_database"))
     clear_runs(conninfo)
     return _as_url(conninfo)
+
+
+def _cleared_mongo(request: pytest.FixtureRequest) -> str:
+    url = str(request.getfixturevalue("app_mongo"))
+    mongo.clear(url)
+    return url
 
 
 def _as_url(conninfo: str) -> str:
@@ -48,11 +67,13 @@ def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"redis://127.0.0.1:{made.port}"
 
 
-@pytest.fixture(params=["memory", "postgres", "redis"])
+@pytest.fixture(params=["memory", "postgres", "mongo", "redis"])
 def mail_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of a store with nothing in it; mailboxes are in it, or in Redis."""
     if request.param == "memory":
         return f"memory:{secrets.token_hex(4)}"
+    if request.param == "mongo":
+        return _cleared_mongo(request)
     conninfo = str(request.getfixturevalue("app_database"))
     clear_runs(conninfo)
     if request.param == "postgres":

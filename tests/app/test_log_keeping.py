@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,16 +15,17 @@ from pathlib import Path
 import pytest
 
 from afl.app.context import Context
+from afl.app.engines import known_engine
 from afl.app.log_handler import HandlerLogs
 from afl.app.log_keeping import CannotKeepLogs, LogKeeping, default_folder, secrets_of
+from afl.app.log_reading import stored_logs
 from afl.app.migrating import migrate
 from afl.base.settings import Settings
 from afl.kernel.memory import MemoryStore
 from afl.kernel.model import Json, TaskSpec
-from afl.kernel.postgres.store import PostgresStore
+from afl.kernel.port import Store
 from afl.logs.memory_store import MemoryLogStore
 from afl.logs.model import Line
-from afl.logs.postgres_store import PostgresLogStore
 from afl.logs.reading import Shown
 from afl.logs.spool import Bounds
 from afl.runtime.handler_table import HandlerTable, Invocation
@@ -34,11 +35,11 @@ from afl.turns.journal import ResultStatus, Thought, ToolResult
 from afl.turns.model import Price, Reply, Text, ToolUse
 from afl.turns.sayings import say as say_turn
 from tests.chaos.nats_server import PrivateNats, nats_is_installed
-from tests.kernel.postgres.databases import migrated_database, server_is_there
+from tests.kernel.mongo import databases as mongo
+from tests.kernel.postgres import databases as postgres
 from tests.logs.records import RUN, gaps_of, lines_of, read, slices_of, spool_in
 
 LONG = timedelta(seconds=60)
-needs_postgres = pytest.mark.skipif(not server_is_there(), reason="no PostgreSQL to test with")
 
 
 def invocation(run: str = RUN, attempt: int = 1) -> Invocation:
@@ -48,9 +49,11 @@ def invocation(run: str = RUN, attempt: int = 1) -> Invocation:
     return Invocation(replace(task, input=given), {}, attempt)
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with migrated_database() as made:
+@pytest.fixture(scope="module", params=[postgres, mongo], ids=["postgres", "mongo"])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    if not request.param.server_is_there():
+        pytest.skip("there is no database to test with")
+    with request.param.empty_database() as made:
         migrate(made)
         yield made
 
@@ -169,7 +172,14 @@ def test_the_folder_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_folder() == Path.home() / ".local/state/afl/spool"
 
 
-def keeping(url: str, folder: Path, settings: Settings, kernel: PostgresStore) -> LogKeeping:
+@contextmanager
+def store_at(url: str) -> Iterator[Store]:
+    engine = known_engine(url)
+    with engine.connect(engine.persistence, url, max_size=2) as persistence:
+        yield persistence.kernel
+
+
+def keeping(url: str, folder: Path, settings: Settings, kernel: Store) -> LogKeeping:
     return LogKeeping(url, kernel, settings, folder, "worker", bounds=Bounds(sync_seconds=0.05))
 
 
@@ -189,12 +199,11 @@ def say(logs: LogKeeping, run: str) -> None:
             thread.join()
 
 
-@needs_postgres
 @pytest.mark.parametrize("road", ["direct", "nats"])
 def test_lines_of_commands_are_stored(url: str, tmp_path: Path, road: str) -> None:
     if road == "nats" and not nats_is_installed():
         pytest.skip("there is no nats-server to start")
-    with PostgresStore.connect(url, max_size=2) as kernel:
+    with store_at(url) as kernel:
         if road == "nats":
             with closing(PrivateNats(tmp_path / "nats")) as nats:
                 settings = Settings(nats_url=nats.url)
@@ -207,7 +216,7 @@ def test_lines_of_commands_are_stored(url: str, tmp_path: Path, road: str) -> No
             logs.start()
             say(logs, road)
             assert logs.stop(LONG)
-    with PostgresLogStore.connect(url) as store:
+    with stored_logs(url) as store:
         found = read(store, road)
         assert all(stream.closed_us for stream in store.streams(road))
     assert gaps_of(found) == []
@@ -217,11 +226,10 @@ def test_lines_of_commands_are_stored(url: str, tmp_path: Path, road: str) -> No
     assert list((tmp_path / "spools").glob("*/*")) == []
 
 
-@needs_postgres
 def test_a_folder_that_cannot_be_used_is_told(url: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        PostgresStore.connect(url, max_size=1) as kernel,
+        store_at(url) as kernel,
         pytest.raises(CannotKeepLogs, match="--spool"),
     ):
         keeping(url, tmp_path / "file", Settings(), kernel)

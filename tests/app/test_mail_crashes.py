@@ -43,7 +43,7 @@ namespace post {
 """
 AT_ONCE = timedelta(0)
 #: What is in the memory of a process dies with it.
-pytestmark = pytest.mark.parametrize("mail_place", ["postgres", "redis"], indirect=True)
+pytestmark = pytest.mark.parametrize("mail_place", ["postgres", "mongo", "redis"], indirect=True)
 ROOT = Path(__file__).parents[2]
 
 

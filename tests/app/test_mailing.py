@@ -15,6 +15,7 @@ from afl.app.services import Services, connect
 from afl.base.settings import MailPlace, Settings
 from afl.messaging.memory_coordinator import MemoryMessageCoordinator
 from afl.messaging.models import AgentId
+from afl.messaging.mongo_coordinator import MongoMessageCoordinator
 from afl.messaging.postgres_coordinator import PostgresMessageCoordinator
 from afl.messaging.redis_coordinator import RedisMessageCoordinator
 from tests.app.mailing import message
@@ -51,6 +52,7 @@ def send_and_receive(services: Services, settings: Settings) -> str:
     [
         ("memory", MemoryMessageCoordinator),
         ("postgres", PostgresMessageCoordinator),
+        ("mongo", MongoMessageCoordinator),
         ("redis", RedisMessageCoordinator),
     ],
     indirect=["mail_place"],

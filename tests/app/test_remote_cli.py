@@ -10,9 +10,9 @@ import pytest
 from click.testing import Result
 
 from afl import Client
+from afl.app.log_reading import stored_logs
 from afl.cli import exit_codes
 from afl.logs.model import StreamKey
-from afl.logs.postgres_store import PostgresLogStore
 from afl.logs.shipping import DirectRoad, Shipment
 from tests.app.api_server import api_server
 from tests.cli.deployed import FLOW, deployed_database, id_in, worker
@@ -204,7 +204,7 @@ def test_logs(database: str, server: str, tmp_path: Path) -> None:
         out.line(b"line of %d" % number)
         out.line(b"\xff")
         out.close()
-    with PostgresLogStore.connect(database) as store:
+    with stored_logs(database) as store:
         Shipment(spool.id, "w", spool.reader, DirectRoad(store), store).step(spool.end)
     spool.close()
     spool.release()

@@ -17,6 +17,7 @@ from afl.runtime.errors import BadInputs, UnknownRun
 from afl.runtime.evaluator import Evaluator, ExecutionStatus
 from afl.runtime.inbox import Inbox
 from afl.runtime.memory_store import MemoryStore
+from afl.runtime.mongo_store import MongoStore
 from afl.runtime.persistence import PersistenceAPI
 from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.runner import ToolRegistry
@@ -25,8 +26,7 @@ from afl.testing.clock import SequentialIds, VirtualClock
 from afl.turns.errors import ModelBusy, ModelRefused
 from afl.turns.memory_store import MemoryTurnStore
 from afl.turns.models.scripted import Answer, Call, ScriptedModel
-from tests.cli.deployed import fresh_database
-from tests.kernel.postgres.databases import server_is_there
+from tests.turns.lasting_stores import KINDS, fresh_turns
 
 FLOW = """\
 namespace demo {
@@ -62,15 +62,14 @@ def submits(**fields: object) -> Answer:
     return Answer(calls=(Call("submit_result", fields),))
 
 
-@pytest.fixture(params=["memory", "postgres"])
+@pytest.fixture(params=["memory", *KINDS])
 def store(request: pytest.FixtureRequest) -> Iterator[PersistenceAPI]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    if not server_is_there():
-        pytest.skip("there is no PostgreSQL to test with")
-    with fresh_database() as url, PostgresPersistence.connect(url) as persistence:
-        yield persistence
+    persistence = PostgresPersistence if request.param == "postgres" else MongoStore
+    with fresh_turns(request.param) as url, persistence.connect(url) as connected:
+        yield connected
 
 
 def runner(store: PersistenceAPI, *args: Any, **options: Any) -> ClaudeAgentRunner:  # noqa: ANN401

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 from psycopg.conninfo import conninfo_to_dict
 
@@ -79,6 +80,9 @@ def store(n: int, text: str) -> bool:
     return True
 """
 
+#: Whether the databases here are MongoDBs, so that whatever is tested with them is tested there.
+ON_MONGO = os.environ.get("TEST_STORE") == "mongo"
+looks_into_postgres = pytest.mark.skipif(ON_MONGO, reason="it looks into a PostgreSQL")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -90,9 +94,9 @@ def write_project(folder: Path, flow: str = FLOW, handlers: str = HANDLERS) -> N
 
 @contextmanager
 def fresh_database() -> Iterator[str]:
-    """The URL of a database with the schema, which is dropped afterwards. `TEST_STORE=mongo`
-    makes it a MongoDB, so that whatever is tested with this is tested there."""
-    if os.environ.get("TEST_STORE") == "mongo":
+    """The URL of a database with the schema, which is dropped afterwards. It is a
+    PostgreSQL; with `TEST_STORE=mongo` it is a MongoDB."""
+    if ON_MONGO:
         with mongo.empty_database() as url:
             migrate(url)
             yield url

@@ -15,13 +15,14 @@ from uuid import UUID
 
 import httpx
 import pytest
+from pymongo import MongoClient
 
 from afl import Client
 from afl.app.process_logs import ProcessFields, process_formatter
 from afl.base.log_fields import current_log_fields, log_fields
 from afl.base.settings import LogFormat, Settings
 from afl.cli import exit_codes
-from tests.cli.deployed import deployed_database, submit, write_project
+from tests.cli.deployed import ON_MONGO, deployed_database, submit, write_project
 from tests.cli.runner import AFL, plain_environment
 from tests.kernel.postgres.databases import server_is_there
 
@@ -64,8 +65,24 @@ async def fetch(name: str) -> int:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with deployed_database() as plain:
-        yield plain.replace("://", f"://{getpass.getuser()}:{PASSWORD}@")
+    with deployed_database() as plain, known_user(plain) as user:
+        yield plain.replace("://", f"://{user}:{PASSWORD}@")
+
+
+@contextmanager
+def known_user(url: str) -> Iterator[str]:
+    """Somebody who may use a database with the password. PostgreSQL asks nobody here for one."""
+    if not ON_MONGO:
+        yield getpass.getuser()
+        return
+    client: MongoClient[dict[str, Any]] = MongoClient(url)
+    with client:
+        database = client.get_default_database()
+        database.command("createUser", "ann", pwd=PASSWORD, roles=["readWrite", "dbAdmin"])
+        try:
+            yield "ann"
+        finally:
+            database.command("dropUser", "ann")
 
 
 @contextmanager

@@ -10,12 +10,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from afl.app.log_reading import stored_logs
 from afl.cli import exit_codes
 from afl.logs.model import StreamKey
-from afl.logs.postgres_store import PostgresLogStore
 from afl.logs.shipping import DirectRoad, Shipment
 from afl.logs.spool import Spool, WhenFull
-from tests.cli.deployed import HANDLERS, deployed_database, submit, write_project
+from tests.cli.deployed import (
+    HANDLERS,
+    deployed_database,
+    looks_into_postgres,
+    submit,
+    write_project,
+)
 from tests.cli.runner import AFL, plain_environment, run
 from tests.cli.test_json_shapes import validate
 from tests.cli.test_worker import serving, told
@@ -122,7 +128,7 @@ def talkative(url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def ship(url: str, spool: Spool) -> None:
-    with PostgresLogStore.connect(url) as store:
+    with stored_logs(url) as store:
         Shipment(spool.id, "w", spool.reader, DirectRoad(store), store).step(spool.end)
 
 
@@ -162,7 +168,7 @@ def test_json_has_its_shape(url: str, talkative: str) -> None:
 
 def test_following_a_run_that_has_ended_ends(url: str, talkative: str) -> None:
     # the stream of a worker that is silent for long counts as cut off; this one is not yet
-    with PostgresLogStore.connect(url) as store:
+    with stored_logs(url) as store:
         assert any(stream.closed_us is None for stream in store.streams(talkative))
     ended = submit(url, "Hello")
     run("runs", "cancel", ended, "--database", url)
@@ -178,8 +184,9 @@ def test_followed_lines_are_json_objects(url: str, talkative: str) -> None:
         validate(line, "logs")
 
 
+@looks_into_postgres
 def test_old_lines_are_rotated_away(url: str, talkative: str) -> None:
-    with PostgresLogStore.connect(url) as store, psycopg.connect(url) as connection:
+    with stored_logs(url) as store, psycopg.connect(url) as connection:
         assert store.streams(talkative)
         run("db", "rotate", "--database", url)
         assert store.streams(talkative)

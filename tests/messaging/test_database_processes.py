@@ -101,8 +101,8 @@ def test_eight_consumers_of_four_processes_receive_everything_once(
 async def _consume_the_rest(coordinator: Coordinator) -> str:
     """Takes what nobody could have so far, and tells of it as a consumer does.
 
-    MongoDB ends the transaction of a process that was killed after a minute, and nobody has what
-    it was about to change before that.
+    On MongoDB the transaction of a process that was killed is ended some seconds later, and nobody
+    has what it was about to change before that.
     """
     told = []
     end = time.monotonic() + 120
@@ -207,6 +207,23 @@ def test_many_may_wait_and_others_still_work(ground: Ground) -> None:
         await coordinator.close()
 
     asyncio.run(main())
+
+
+def test_those_that_recover_at_once_count_each_message_once(ground: Ground) -> None:
+    coordinators = [ground.coordinator() for _ in range(4)]
+
+    async def recover() -> list[int]:
+        return await asyncio.gather(*(each.recover_pending(SHARED) for each in coordinators))
+
+    asyncio.run(coordinators[0].configure(retry_attempts=1))
+    asyncio.run(_send_all(coordinators[0], 150))
+    assert len(asyncio.run(coordinators[0].receive_batch(SHARED, 150, 0.0))) == 150
+    assert sum(asyncio.run(recover())) == 150
+    assert _counts(coordinators[0]) == MailboxCounts(sent=150, ready=150)
+    # and once more: now they are dead, each once
+    assert len(asyncio.run(coordinators[0].receive_batch(SHARED, 150, 0.0))) == 150
+    assert sum(asyncio.run(recover())) == 150
+    assert _counts(coordinators[0]) == MailboxCounts(sent=150, dead=150)
 
 
 def test_closing_ends_waiting(ground: Ground) -> None:

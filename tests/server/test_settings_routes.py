@@ -152,7 +152,9 @@ def test_an_event_is_given_once(admin: TestClient, backend: Backend) -> None:
 def test_health_says_what_is_missing(admin: TestClient, backend: Backend) -> None:
     health = admin.get(f"{API}/health").json()
     assert (health["mode"], health["auth"]) == ("serve", True)
-    assert health["database"] == ("memory" if backend.database is None else "PostgreSQL")
+    names = {None: "memory", "postgresql": "PostgreSQL", "mongodb": "MongoDB"}
+    scheme = None if backend.database is None else backend.database.partition(":")[0]
+    assert health["database"] == names[scheme]
     checks = {check["name"]: check for check in health["checks"]}
     assert checks["database"]["ok"]
     assert checks["deployed"]["hint"] == "afl deploy FLOWS"

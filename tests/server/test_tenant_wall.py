@@ -4,154 +4,31 @@ shows a tenant nothing of the others; writes go on, and who sees every tenant se
 from __future__ import annotations
 
 import json
-import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 import pytest
-from starlette.testclient import TestClient
 
-from afl.app.migrating import migrate
 from afl.base.settings import Settings
-from afl.base.system import SystemIds
 from afl.kernel.confining import confined
 from afl.kernel.model import RunId, State, TaskId
-from afl.kernel.postgres.database import Database, Row, Sent, Session
+from afl.kernel.postgres.database import Row, Sent, Session
 from afl.kernel.postgres.statements import Hot, Parameters
-from afl.kernel.postgres.store import PostgresStore
 from afl.kernel.postgres.walls import Wall
 from afl.logs.postgres_store import PostgresLogStore
-from afl.runtime.driver import Driver
 from afl.runtime.run_search import RunFilter
 from afl.runtime.step import WorkflowId
 from afl.server.access import Caller
-from afl.server.application import API, create_app
-from afl.server.backend import Backend
+from afl.server.application import API
 from afl.server.bulk.runner import BulkRunner
 from afl.server.openapi import document
-from afl.server.postgres_store import PostgresServerStore
-from afl.server.serving import open_backend, warn_of_missing_wall
+from afl.server.serving import open_backend
 from afl.server.store import Job
 from afl.server.store_reads import store_reads
 from afl.server.system_views import run_of
-from tests.server.calling import token_for
-from tests.server.run_stage import FLOW
-
-TENANTS = ("amber", "blue")
-#: What belongs to no tenant, and everybody may read.
-OPEN = {
-    "card",
-    "worker",
-    "claim_level",
-    "program",
-    "program_source",
-    "deployment",
-    "deployment_version",
-    "log_spool",
-}
-#: A row of each table for one tenant: `run` and `task` are its own.
-ROWS = {
-    "loss": "(task, fence, worker, lost_at) values (%(task)s, %(n)s, 'w', now())",
-    "lane": "(tenant, name, active) values (%(tenant)s, 'l', %(task)s)",
-    "box_card": "(box, seq, cards) values (%(task)s, 0, %(bytes)s)",
-    "step": """(run, path, object_type, statement_id, facet_name, state, created_at, changed_at)
-        values (%(run)s, '9/x', 'x', 'x', 'x', 'x', now(), now())""",
-    "step_tally": """(run, statement_id, facet_name, object_type, state, steps)
-        values (%(run)s, 'x', 'x', 'x', 'x', 1)""",
-    "step_wait": "(run, on_path, block) values (%(run)s, 'x', 'x')",
-    "step_log": "(run, path, line, at) values (%(run)s, 'x', '{}', now())",
-    "signal_wait": "(run, call_key, name, key) values (%(run)s, 'x', 'x', 'x')",
-    "superseded_result": """(run, path, worker, status, noted_at)
-        values (%(run)s, 'x', 'x', 'ok', now())""",
-    "agent": """(tenant, id, kind, target, system, models, tools, tags, limits, max_tokens,
-        created_at) values (%(tenant)s, 'x', 'model', 'x', '', '{}', '{}', '{}', '{}', 1, now())""",
-    "budget": "(tenant, scope, key) values (%(tenant)s, 'agent', 'x')",
-    "budget_hold": """(task, tenant, scope, key, number, usd, tokens, model_calls, tool_calls)
-        values (%(task)s, %(tenant)s, 'agent', 'x', 1, 0, 0, 0, 0)""",
-    "budget_wait": """(task, call_key, tenants, scopes, keys, usd, tokens, model_calls, tool_calls)
-        values (%(task)s, 'x', '{}', '{}', '{}', 0, 0, 0, 0)""",
-    "usage": """(task, number, run, tenant, model, input, output, cache_read, cache_write, usd,
-        price_version, tool_calls, started_at, ended_at)
-        values (%(task)s, 1, %(run)s, %(tenant)s, 'x', 1, 1, 0, 0, 1, 'x', 0, now(), now())""",
-    "log_stream": """(id, run, path, attempt, name, spool, opened_us, last_us)
-        values (%(stream)s, %(run)s, 'x', 1, 'x', 'x', 1, 1)""",
-    "log_chunk": """(stream, first_seq, count, kind, level, first_us, last_us, body)
-        values (%(stream)s, 1, 1, 0, 1, 1, 1, %(bytes)s)""",
-    "server_token": """(id, name, role, tenant, digest, created_at)
-        values (%(tenant)s, 'wall ' || %(tenant)s, 'viewer', %(tenant)s, %(digest)s, now())""",
-    "server_audit": """(at, subject, role, tenant, action, target, status, detail)
-        values (now(), 'x', 'viewer', %(tenant)s, 'x', 'x', 200, '{}')""",
-    "server_view": """(id, name, page, query, shared, owner, tenant)
-        values (%(tenant)s, 'x', 'x', 'x', true, 'x', %(tenant)s)""",
-    "server_job": """(id, verb, form, by, tenant, state, total, done, failures, created_at)
-        values (%(tenant)s, 'cancel', '{}', 'x', %(tenant)s, 'done', 0, 0, '[]', now())""",
-}
-#: Those that runs have filled already.
-FILLED = {"task", "call", "run"}
-
-
-class House:
-    """Two tenants in one database, each with a run that waits, and rows in every table."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-        self.web = create_app(backend)
-        self.persistence = backend.services.persistence
-        kernel = self.persistence.kernel
-        assert isinstance(kernel, PostgresStore)
-        self.kernel = kernel
-        self.database: Database = kernel.database
-        with psycopg.connect(str(backend.database)) as connection:
-            for table in ROWS:
-                connection.execute(f"delete from afl.{table}".encode())
-        backend.client.deploy(FLOW)
-        self.runs: dict[str, str] = {}
-        #: what a person is asked for in the run of a tenant
-        self.tasks: dict[str, str] = {}
-        self.streams: dict[str, str] = {}
-        for tenant in TENANTS:
-            made = backend.client.operations.submit(
-                "shop.Waits", {}, tenant=tenant, labels={"secret": f"word-of-{tenant}"}
-            )
-            self.runs[tenant] = made.id
-        self._advance()
-        for number, tenant in enumerate(TENANTS):
-            self._fill(tenant, number)
-
-    def _advance(self) -> None:
-        """Has the runs come to where they wait for a person."""
-        Driver(self.persistence, lambda _task: None, SystemIds()).drive()
-        for task in self.persistence.human_tasks(limit=100):
-            self.tasks[task.tenant] = task.id
-        assert set(self.tasks) == set(TENANTS)
-
-    def _fill(self, tenant: str, number: int) -> None:
-        self.streams[tenant] = SystemIds().new_id()
-        values = {
-            "tenant": tenant,
-            "run": self.runs[tenant],
-            "task": self.tasks[tenant],
-            "stream": self.streams[tenant],
-            "n": number + 1,
-            "bytes": bytes(32),
-            "digest": tenant.encode(),
-        }
-        with psycopg.connect(str(self.backend.database)) as connection:
-            for table, row in ROWS.items():
-                connection.execute(f"insert into afl.{table} {row}".encode(), values)
-
-    def caller(self, role: str, tenant: str) -> TestClient:
-        headers = token_for(self.backend, role, tenant, secrets.token_hex(4))
-        return TestClient(self.web, headers=headers, raise_server_exceptions=False)
-
-    def rows(self, table: str) -> set[str]:
-        """The rows of a table as texts, as far as they may be read now."""
-        statement = f"select x::text from afl.{table} x".encode()
-        return {row[0] for row in self.database.rows(statement, {})}
+from tests.server.house import FILLED, OPEN, ROWS, TENANTS, House
 
 
 @pytest.fixture
@@ -447,98 +324,3 @@ class TestWrites:
         assert admin.get(f"{API}/bulk/{job['id']}").json()["total"] == 1
         mine = house.backend.store.audit(tenant="amber", limit=50)
         assert {entry.status for entry in mine} <= {200, 201, 202, 204}
-
-
-OWNER = "afl_wall_owner"
-
-
-@contextmanager
-def owned_databases(count: int, attributes: str) -> Iterator[list[str]]:
-    """The URLs of empty databases of an owner that is no superuser; they and its roles are gone
-    afterwards."""
-    name = f"{OWNER}_{secrets.token_hex(4)}"
-    names = [f"{name}_{number}" for number in range(count)]
-    with psycopg.connect("host=127.0.0.1 dbname=postgres", autocommit=True) as admin:
-        admin.execute(f"create role {name} login {attributes}".encode())
-        try:
-            for each in names:
-                admin.execute(f"create database {each} owner {name}".encode())
-            yield [f"postgresql://{name}@127.0.0.1/{each}" for each in names]
-        finally:
-            for each in names:
-                admin.execute(f"drop database if exists {each} with (force)".encode())
-            admin.execute(f"drop role if exists afl_tenant_of_{name}".encode())
-            admin.execute(f"drop role {name}".encode())
-
-
-class TestMissing:
-    def test_a_database_that_lets_nobody_make_roles_is_migrated_all_the_same(self) -> None:
-        with owned_databases(1, "nocreaterole") as (url,):
-            migrate(url)
-            with open_backend(url, Settings()) as backend:
-                assert backend.store.missing_wall() == "select afl.part_tenants_v1()"
-                backend.client.deploy(FLOW)
-                submit = backend.client.operations.submit
-                run = submit("shop.Hello", {"name": "A"}, tenant="amber")
-                viewer = TestClient(create_app(backend), headers=token_for(backend, "viewer", "b"))
-                # the first wall holds alone
-                assert viewer.get(f"{API}/runs/{run.id}").status_code == 404
-                assert viewer.get(f"{API}/runs").json()["items"] == []
-
-    def test_one_statement_of_an_administrator_builds_it(self) -> None:
-        with owned_databases(1, "nocreaterole") as (url,):
-            migrate(url)
-            name = url.rpartition("/")[2]
-            with psycopg.connect(f"host=127.0.0.1 dbname={name}") as admin:
-                admin.execute("select afl.part_tenants_v1()")
-            with open_backend(url, Settings()) as backend:
-                assert backend.store.missing_wall() is None
-                assert len(House(backend).runs) == 2
-                with confined("amber"):
-                    found = backend.services.persistence.find_runs()
-                assert [run.tenant for run in found] == ["amber"]
-
-    def test_who_does_not_own_the_tables_is_told_what_is_missing(self) -> None:
-        with other_user() as user, owned_databases(1, "createrole") as (url,):
-            migrate(url)
-            owner = url.partition("//")[2].partition("@")[0]
-            with psycopg.connect(url) as connection:
-                for what in ("usage on schema afl", "all on all tables in schema afl"):
-                    connection.execute(f"grant {what} to {user}".encode())
-            with open_backend(url.replace(owner, user, 1), Settings()) as backend:
-                statement = backend.store.missing_wall()
-                assert statement == f'grant "afl_tenant_of_{owner}" to "{user}"'
-                backend.client.deploy(FLOW)
-                backend.client.operations.submit("shop.Hello", {"name": "A"}, tenant="amber")
-                with psycopg.connect(url) as connection:
-                    connection.execute(statement.encode())
-                assert backend.store.missing_wall() is None
-                # it has the rights of the role now, and is not held by it
-                assert len(backend.services.persistence.find_runs()) == 1
-                with confined("blue"):
-                    assert backend.services.persistence.find_runs() == []
-
-    def test_many_databases_are_migrated_at_once(self) -> None:
-        with owned_databases(4, "createrole") as urls:
-            with ThreadPoolExecutor(len(urls)) as pool:
-                list(pool.map(migrate, urls))
-            for url in urls:
-                with PostgresServerStore.connect(url) as store:
-                    assert store.missing_wall() is None
-
-    def test_the_server_says_so_when_it_starts(self, caplog: pytest.LogCaptureFixture) -> None:
-        with owned_databases(1, "nocreaterole") as (url,):
-            migrate(url)
-            with open_backend(url, Settings()) as backend:
-                warn_of_missing_wall(backend)
-        assert "run `select afl.part_tenants_v1();`" in caplog.text
-
-
-@contextmanager
-def other_user() -> Iterator[str]:
-    """A user that owns nothing."""
-    name = f"{OWNER}_other_{secrets.token_hex(4)}"
-    with psycopg.connect("host=127.0.0.1 dbname=postgres", autocommit=True) as admin:
-        admin.execute(f"create role {name} login".encode())
-        yield name
-        admin.execute(f"drop role {name}".encode())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from afl.app.migrating import migrate
+from afl.kernel.model import TaskId
 from afl.kernel.mongo.store import MongoStore
 from afl.kernel.postgres.store import PostgresStore
 from afl.turns.mongo_store import MongoTurnStore
@@ -29,6 +30,14 @@ def lasting_store(kind: str, url: str, *, max_size: int = 2) -> Iterator[Lasting
     else:
         with MongoStore.connect(url, max_size=max_size) as kernel_on_mongo:
             yield MongoTurnStore(kernel_on_mongo)
+
+
+def waiting(store: LastingTurnStore) -> list[TaskId]:
+    """The turns that the database has a wait of."""
+    if isinstance(store, PostgresTurnStore):
+        rows = store.kernel.database.rows(b"select task::text from afl.budget_wait", {})
+        return [TaskId(row[0]) for row in rows]
+    return [TaskId(row["_id"]) for row in store.kernel.database.find("budget_wait", {})]
 
 
 @contextmanager

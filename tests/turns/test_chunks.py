@@ -23,7 +23,7 @@ from afl.turns.chunks import (
     joined,
     read_chunk,
 )
-from afl.turns.postgres_feed import payloads
+from afl.turns.relayed_feed import payloads
 
 
 def said(*pieces: tuple[str, str], request: int = 1, epoch: int = 1) -> list[Chunk]:

@@ -5,20 +5,29 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
 
 import psycopg
 import pytest
+from pymongo import MongoClient
+from pymongo.collection import Collection
 
-from afl.turns import postgres_feed
+from afl.turns import relayed_feed
 from afl.turns.chunks import CONTENT, END, START, Answer, Chunk, joined
 from afl.turns.feed import LocalFeed, chunk_subject
+from afl.turns.mongo_feed import MongoEar, MongoFeed
 from afl.turns.nats_ear import NatsEar
 from afl.turns.nats_feed import NatsFeed
 from afl.turns.ports import LiveEar, LiveFeed
 from afl.turns.postgres_feed import PostgresEar, PostgresFeed
-from tests.kernel.postgres.databases import empty_database, server_is_there
+from afl.turns.relayed_feed import Topic
+from tests.kernel.mongo import databases as mongo
+from tests.kernel.postgres import databases as postgres
 
 PATIENCE = 60
 NATS = ("127.0.0.1", 4222)
@@ -62,15 +71,126 @@ class Hearer:
             ), self.text
 
 
-@pytest.fixture
-def database() -> Iterator[str]:
-    if not server_is_there():
-        pytest.skip("there is no PostgreSQL to test with")
-    with empty_database() as url:
-        yield url
+class Through(ABC):
+    """A database that what is said goes through."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @abstractmethod
+    def feed(self) -> LiveFeed: ...
+
+    @abstractmethod
+    def ear(self) -> LiveEar: ...
+
+    @abstractmethod
+    def tell(self, topic: Topic, payload: str) -> None:
+        """As somebody else who uses the same way."""
+
+    @abstractmethod
+    def watched(self) -> AbstractContextManager[Callable[[float], list[str]]]:
+        """Hears what goes to ears: what is yielded answers what has come in so many seconds."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """The connections of all."""
 
 
-@pytest.fixture(params=["within", "postgres", "nats"])
+class ThroughPostgres(Through):
+    def feed(self) -> LiveFeed:
+        return PostgresFeed(self.url)
+
+    def ear(self) -> LiveEar:
+        return PostgresEar(self.url)
+
+    def tell(self, topic: Topic, payload: str) -> None:
+        with psycopg.connect(self.url, autocommit=True) as other:
+            other.execute("select pg_notify(%s, %s)", (f"afl_feed_{topic.value}", payload))
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[float], list[str]]]:
+        with psycopg.connect(self.url, autocommit=True) as watcher:
+            watcher.execute("listen afl_feed_chunks")
+            yield lambda seconds: [each.payload for each in watcher.notifies(timeout=seconds)]
+
+    def cut(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as admin:
+            admin.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = current_database() and pid <> pg_backend_pid()"
+            )
+
+
+class ThroughMongo(Through):
+    def feed(self) -> LiveFeed:
+        return MongoFeed(self.url)
+
+    def ear(self) -> LiveEar:
+        return MongoEar(self.url)
+
+    def tell(self, topic: Topic, payload: str) -> None:
+        with self._live() as live:
+            live.insert_one({"topic": topic.value, "payload": payload})
+            live.insert_one({"topic": topic.value, "payload": 1})
+            live.insert_one({"topic": topic.value})
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[float], list[str]]]:
+        inserts = [{"$match": {"operationType": "insert", "fullDocument.topic": "chunks"}}]
+        with self._live() as live, live.watch(inserts, max_await_time_ms=100) as stream:
+
+            def heard(seconds: float) -> list[str]:
+                end = monotonic() + seconds
+                found = []
+                while monotonic() < end:
+                    if (change := stream.try_next()) is not None:
+                        found.append(change["fullDocument"]["payload"])
+                return found
+
+            yield heard
+            assert live.count_documents({}) == 0  # nothing of it stays
+
+    def cut(self) -> None:
+        with self._live() as live:
+            cursors = live.database.client.admin.aggregate(
+                [
+                    {"$currentOp": {"idleCursors": True, "allUsers": True}},
+                    {"$match": {"ns": live.full_name, "cursor.cursorId": {"$exists": True}}},
+                ]
+            )
+            ids = [each["cursor"]["cursorId"] for each in cursors]
+            killed = live.database.command("killCursors", "live", cursors=ids)["cursorsKilled"]
+            assert len(killed) == 2  # that of the feed and that of the ear
+
+    @contextmanager
+    def _live(self) -> Iterator[Collection[dict[str, Any]]]:
+        client: MongoClient[dict[str, Any]] = MongoClient(self.url)
+        with client:
+            yield client.get_default_database()["live"]
+
+
+@contextmanager
+def opened(kind: str) -> Iterator[Through]:
+    """A database of this kind."""
+    if kind == "postgres":
+        if not postgres.server_is_there():
+            pytest.skip("there is no PostgreSQL to test with")
+        with postgres.empty_database() as url:
+            yield ThroughPostgres(url)
+    else:
+        if not mongo.server_is_there():
+            pytest.skip("there is no MongoDB to test with")
+        with mongo.empty_database() as url:
+            yield ThroughMongo(url)
+
+
+@pytest.fixture(params=["postgres", "mongo"])
+def database(request: pytest.FixtureRequest) -> Iterator[Through]:
+    with opened(request.param) as through:
+        yield through
+
+
+@pytest.fixture(params=["within", "postgres", "mongo", "nats"])
 def line(request: pytest.FixtureRequest) -> Iterator[tuple[LiveFeed, Callable[[], LiveEar]]]:
     """A feed, and ears to it."""
     if request.param == "within":
@@ -83,23 +203,28 @@ def line(request: pytest.FixtureRequest) -> Iterator[tuple[LiveFeed, Callable[[]
         ears.append(ear)
         return ear
 
-    feed: LiveFeed
-    if request.param == "postgres":
-        url = request.getfixturevalue("database")
-        feed = PostgresFeed(url)
-        yield feed, lambda: keep(PostgresEar(url))
-    else:
-        try:
-            socket.create_connection(NATS, timeout=1).close()
-        except OSError:
-            pytest.skip("there is no NATS to test with")
-        nats, prefix = f"nats://{NATS[0]}:{NATS[1]}", f"test{secrets.token_hex(4)}."
-        feed = NatsFeed(nats, prefix)
-        assert feed.wait_until_connected(PATIENCE)
-        yield feed, lambda: keep(NatsEar(nats, prefix))
-    for ear in ears:
-        ear.close()
-    feed.close()
+    with ExitStack() as stack:
+        feed: LiveFeed
+        if request.param == "nats":
+            nats, prefix = _nats(), f"test{secrets.token_hex(4)}."
+            feed = NatsFeed(nats, prefix)
+            assert feed.wait_until_connected(PATIENCE)
+            yield feed, lambda: keep(NatsEar(nats, prefix))
+        else:
+            through = stack.enter_context(opened(request.param))
+            feed = through.feed()
+            yield feed, lambda: keep(through.ear())
+        for ear in ears:
+            ear.close()
+        feed.close()
+
+
+def _nats() -> str:
+    try:
+        socket.create_connection(NATS, timeout=1).close()
+    except OSError:
+        pytest.skip("there is no NATS to test with")
+    return f"nats://{NATS[0]}:{NATS[1]}"
 
 
 def test_everybody_hears_everything(line: tuple[LiveFeed, Callable[[], LiveEar]]) -> None:
@@ -126,39 +251,34 @@ def test_everybody_hears_everything(line: tuple[LiveFeed, Callable[[], LiveEar]]
 
 
 def test_a_model_that_nobody_listens_to_costs_the_database_nothing(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    database: Through, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_feed, "_WISH_SECONDS", 1.0)
-    monkeypatch.setattr(postgres_feed, "_TELL_SECONDS", 0.2)
-    feed = PostgresFeed(database)
-    with psycopg.connect(database, autocommit=True) as watcher:
-        watcher.execute("listen afl_feed_chunks")
+    monkeypatch.setattr(relayed_feed, "_WISH_SECONDS", 1.0)
+    monkeypatch.setattr(relayed_feed, "_TELL_SECONDS", 0.2)
+    feed = database.feed()
+    with database.watched() as told:
         speaker = Speaker(feed)
         speaker.say("nobody hears this")
-        ear, hearer = PostgresEar(database), Hearer()
+        ear, hearer = database.ear(), Hearer()
         ear.listen("ann", "t", hearer)
         hearer.wait("nobody hears this")
         # an ear that dies does not say that it listens no more
         ear.close()
-        notices = list(watcher.notifies(timeout=2.0))
-        assert notices
-        assert all("nobody hears this" in each.payload for each in notices)
+        payloads = told(2.0)
+        assert payloads
+        assert all("nobody hears this" in each for each in payloads)
         speaker.say("nor this")
-        assert list(watcher.notifies(timeout=1.0)) == []
-    feed.close()
+        assert told(1.0) == []
+        feed.close()
 
 
-def test_a_connection_that_is_cut_costs_a_moment(database: str) -> None:
-    feed, ear, hearer = PostgresFeed(database), PostgresEar(database), Hearer()
+def test_a_connection_that_is_cut_costs_a_moment(database: Through) -> None:
+    feed, ear, hearer = database.feed(), database.ear(), Hearer()
     speaker = Speaker(feed)
     ear.listen("ann", "t", hearer)
     speaker.say("Hello")
     hearer.wait("Hello")
-    with psycopg.connect(database, autocommit=True) as admin:
-        admin.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where datname = current_database() and pid <> pg_backend_pid()"
-        )
+    database.cut()
     speaker.say(" again")
     # what was lost is told anew when both are back
     hearer.wait("Hello again")
@@ -169,6 +289,7 @@ def test_a_connection_that_is_cut_costs_a_moment(database: str) -> None:
 def test_nobody_waits_for_what_is_away() -> None:
     for feed, ear in (
         (PostgresFeed("postgresql://127.0.0.1:1/x"), PostgresEar("postgresql://127.0.0.1:1/x")),
+        (MongoFeed("mongodb://127.0.0.1:1/x"), MongoEar("mongodb://127.0.0.1:1/x")),
         (NatsFeed("nats://127.0.0.1:1"), NatsEar("nats://127.0.0.1:1")),
     ):
         hearer = Hearer()
@@ -183,13 +304,12 @@ def test_nobody_waits_for_what_is_away() -> None:
         assert hearer.text == []
 
 
-def test_what_others_say_on_the_channels_is_passed_over(database: str) -> None:
-    feed, ear, hearer = PostgresFeed(database), PostgresEar(database), Hearer()
+def test_what_others_say_on_the_channels_is_passed_over(database: Through) -> None:
+    feed, ear, hearer = database.feed(), database.ear(), Hearer()
     ear.listen("ann", "t", hearer)
-    with psycopg.connect(database, autocommit=True) as other:
-        for channel in ("afl_feed_wishes", "afl_feed_chunks"):
-            for payload in ("hello", "{}", "[1, {}]", '{"turns": 1}', '{"turns": [1]}'):
-                other.execute("select pg_notify(%s, %s)", (channel, payload))
+    for topic in Topic:
+        for payload in ("hello", "{}", "[1, {}]", '{"turns": 1}', '{"turns": [1]}'):
+            database.tell(topic, payload)
     Speaker(feed).say("Hello")
     hearer.wait("Hello")
     ear.close()

@@ -40,3 +40,11 @@ class Live:
             lambda: extra_part(module, "postgres", _NEEDS).PostgresFeed(url),
             lambda: extra_part(module, "postgres", _NEEDS).PostgresEar(url),
         )
+
+    @classmethod
+    def through_mongo(cls, url: str) -> Live:
+        module = "afl.turns.mongo_feed"
+        return cls(
+            lambda: extra_part(module, "mongo", _NEEDS).MongoFeed(url),
+            lambda: extra_part(module, "mongo", _NEEDS).MongoEar(url),
+        )

@@ -104,7 +104,7 @@ class LogKeeping:
     ) -> None:
         """
         Args:
-            database: the URL of the PostgreSQL that stores the lines.
+            database: the URL of the database that stores the lines.
             locks: where workers agree on who takes lines out of NATS.
             folder: where this and other workers of this machine have their spools.
             worker: a name to know this worker by.

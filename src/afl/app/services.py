@@ -18,7 +18,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self, cast
 
-from afl.app.engines import POSTGRES, Engine, engine_of
+from afl.app.engines import MONGO, Engine, engine_of
 from afl.app.errors import BadDatabase, ExtraMissing
 from afl.app.live import Live
 from afl.app.remote.addresses import is_server
@@ -167,7 +167,7 @@ def _on_database(engine: Engine, url: str, settings: Settings) -> Services:
 def _live(engine: Engine, url: str, settings: Settings) -> Live:
     if settings.nats_url is not None:
         return Live.through_nats(settings.nats_url)
-    return Live.through_postgres(url) if engine is POSTGRES else Live.within()
+    return Live.through_mongo(url) if engine is MONGO else Live.through_postgres(url)
 
 
 def _on_server(url: str, token: str | None) -> Services:

@@ -4,8 +4,8 @@
     NO_COLOR    anything but empty turns colour off, unless AFL_COLOR is always
     AFL_DEBUG   1, true, yes or on: show tracebacks; 0, false, no or off (the default): do not
     AFL_DATABASE_URL
-                the PostgreSQL database that keeps the work, such as postgresql://host/name, or
-                the server that works on it, such as https://host:7400
+                the database that keeps the work, such as postgresql://host/name or
+                mongodb://host/name, or the server that works on it, such as https://host:7400
     AFL_NATS_URL
                 the NATS server through which workers hear of work at once, such as nats://host;
                 without it they hear through the database

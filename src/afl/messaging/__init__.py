@@ -2,6 +2,6 @@
 
 `models` has what is sent, `coordinator` the promises of a mailbox, `registry` those of the list of
 agents, `breaker` the circuit breaker. Each has an implementation on Redis; mailboxes have one on
-PostgreSQL and one in memory too, and one contract suite that all pass.
+PostgreSQL, one on MongoDB and one in memory too, and one contract suite that all pass.
 May import: kernel, ir, base. Needs the extra `redis`.
 """

@@ -33,7 +33,8 @@ class BadFilter(BadForm):
 
 
 class NoLogStore(Missing):
-    """This server keeps no log lines: its database is this process's memory. Use PostgreSQL."""
+    """This server keeps no log lines: its database is this process's memory. Use PostgreSQL
+    or MongoDB."""
 
     code = "server.no_log_store"
 

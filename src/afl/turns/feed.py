@@ -1,7 +1,7 @@
 """What watchers of agents see: the subjects, and feeds within this process.
 
-Nothing depends on a feed: what is lost is lost. `nats_feed` and `postgres_feed` are those between
-processes.
+Nothing depends on a feed: what is lost is lost. `nats_feed`, `postgres_feed` and `mongo_feed` are
+those between processes.
 """
 
 from __future__ import annotations

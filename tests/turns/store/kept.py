@@ -24,6 +24,7 @@ from afl.turns.mongo_store import MongoTurnStore
 from afl.turns.ports import BudgetWait, TurnStore
 from afl.turns.postgres_store import PostgresTurnStore
 from tests.kernel.postgres.databases import clear, set_clock
+from tests.turns.lasting_stores import LastingTurnStore
 
 RUN = BudgetKey("run", "r")
 TENANT = BudgetKey("tenant", "default")
@@ -49,10 +50,7 @@ class LastingKept(Kept, Protocol):
     """A store that several processes may share."""
 
     @property
-    def turns(self) -> PostgresTurnStore | MongoTurnStore: ...
-    def waiting(self) -> list[TaskId]:
-        """The turns that the database has a wait of."""
-        ...
+    def turns(self) -> LastingTurnStore: ...
 
 
 class PostgresKept:
@@ -69,10 +67,6 @@ class PostgresKept:
 
     def advance(self, by: timedelta) -> None:
         self._clock.advance(by)
-
-    def waiting(self) -> list[TaskId]:
-        rows = self.kernel.database.rows(b"select task::text from afl.budget_wait", {})
-        return [TaskId(row[0]) for row in rows]
 
     def close(self) -> None:
         self.kernel.close()
@@ -93,9 +87,6 @@ class MongoKept:
 
     def advance(self, by: timedelta) -> None:
         self._clock.advance(by)
-
-    def waiting(self) -> list[TaskId]:
-        return [TaskId(row["_id"]) for row in self.kernel.database.find("budget_wait", {})]
 
     def close(self) -> None:
         self.kernel.close()

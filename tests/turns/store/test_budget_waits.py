@@ -10,6 +10,7 @@ import pytest
 from afl.turns.errors import BudgetExhausted
 from afl.turns.model import Allowance, Spending
 from afl.turns.ports import BudgetWait
+from tests.turns.lasting_stores import waiting
 from tests.turns.store.kept import (
     RUN,
     TENANT,
@@ -188,5 +189,5 @@ def test_a_cleaning_leaves_nothing_of_ended_turns(lasting_kept: LastingKept) -> 
     for task in (ended, holds):
         kept.store.kernel.stop(task)
     kept.turns.forget_closed()
-    assert kept.waiting() == [live]
+    assert waiting(kept.turns) == [live]
     assert figures(kept) == (0, Decimal("0.2"))

@@ -8,19 +8,18 @@ from decimal import Decimal
 from afl.cli import exit_codes
 from afl.kernel.model import RunId, TaskSpec
 from afl.kernel.port import Transaction
-from afl.kernel.postgres.store import PostgresStore
 from afl.turns.model import Allowance, BudgetKey, Hold, Price, Spending, Usage, UsageEntry
 from afl.turns.ports import BudgetWait
-from afl.turns.postgres_store import PostgresTurnStore
 from tests.cli.runner import run
+from tests.turns.lasting_stores import LastingTurns, waiting
 
 KEY = BudgetKey("run", "r")
 AMOUNT = Spending(usd=Decimal("0.5"))
 
 
-def test_usage_outlives_the_runs_and_reservations_do_not(turns_url: str) -> None:
-    with PostgresStore.connect(turns_url, max_size=1) as kernel:
-        store = PostgresTurnStore(kernel)
+def test_usage_outlives_the_runs_and_reservations_do_not(lasting_turns: LastingTurns) -> None:
+    with lasting_turns.store() as store:
+        kernel = store.kernel
         store.set_budget(KEY, Allowance(usd=Decimal(1)))
         asks, waits = (task.id for task in kernel.enqueue([TaskSpec("turn", "agent:a")] * 2))
         now = datetime.now(UTC)
@@ -37,11 +36,11 @@ def test_usage_outlives_the_runs_and_reservations_do_not(turns_url: str) -> None
         kernel.commit((), writes=work)
         for task in (asks, waits):
             kernel.stop(task)
-        result = run("db", "rotate", "--older-than", "0s", "--database", turns_url)
+        result = run("db", "rotate", "--older-than", "0s", "--database", lasting_turns.url)
         assert result.exit_code == exit_codes.OK
         assert result.stderr == "removed 2 tasks\n"
         assert [each.key for each in store.usage("task")] == [asks]
         budget = store.get_budget(KEY)
         assert budget is not None
         assert (budget.reserved, budget.spent) == (Spending(), AMOUNT)
-        assert kernel.database.rows(b"select 1 from afl.budget_wait", {}) == []
+        assert waiting(store) == []

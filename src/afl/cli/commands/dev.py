@@ -24,8 +24,8 @@ _PORT = 7400
 @click.option(
     "--database",
     metavar="URL",
-    help="Keep everything in this PostgreSQL, such as postgresql://host/name, and bring its schema "
-    "up to date.  [default: a PostgreSQL of the project's own, in .afl]",
+    help="Keep everything in this database, such as postgresql://host/name or mongodb://host/name, "
+    "and bring its schema up to date.  [default: a PostgreSQL of the project's own, in .afl]",
 )
 @click.option("--memory", is_flag=True, help="Keep everything in this process, until it ends.")
 @click.option("--no-browser", is_flag=True, help="Open no page in the browser.")

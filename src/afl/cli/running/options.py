@@ -59,7 +59,8 @@ def json_value(text: str) -> Json:
 database_option = click.option(
     "--database",
     metavar="URL",
-    help="Which database, such as postgresql://host/name; else the setting AFL_DATABASE_URL.",
+    help="Which database, such as postgresql://host/name or mongodb://host/name; else the setting "
+    "AFL_DATABASE_URL.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 limit_option = click.option(

@@ -39,6 +39,7 @@ from pymongo.results import BulkWriteResult
 from pymongo.uri_parser import parse_uri
 
 from afl.kernel.errors import BadRequest, KernelError, StoreUnavailable
+from afl.kernel.mongo.abandoned import APP_NAME, Abandoned
 from afl.kernel.mongo.clock import ServerClock
 from afl.kernel.mongo.transaction import Document, MongoTransaction, Operation
 
@@ -51,6 +52,8 @@ _SNAPSHOT = ReadConcern("snapshot")
 _TRANSIENT = "TransientTransactionError"
 _UNKNOWN = "UnknownTransactionCommitResult"
 _TRIES = 40
+#: Whoever has lost so many races may be up against somebody who is dead.
+_TRIES_AMONG_THE_LIVING = 10
 _COMMIT_TRIES = 10
 _FIRST_WAIT_SECONDS = 0.001
 _MAX_WAIT_SECONDS = 0.1
@@ -61,6 +64,8 @@ _DUPLICATE = 11000
 _ILLEGAL = 20
 #: Shut down, stepped down, interrupted by an operator, unreachable, over its time.
 _AWAY = frozenset({6, 7, 50, 64, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436})
+#: Said to a user who is not known, or may not do this.
+_REFUSED = frozenset({13, 18})
 
 
 class NotReplicated(KernelError):
@@ -71,7 +76,7 @@ class NotReplicated(KernelError):
 
 class LostRace(StoreUnavailable):
     """Somebody else is writing the same: at work, or gone without having ended a transaction, which
-    the server ends after a minute."""
+    whoever meets it ends after some seconds."""
 
 
 class Database:
@@ -102,7 +107,7 @@ class Database:
                 connectTimeoutMS=int(timeout_seconds * 1000),
                 socketTimeoutMS=60_000,
                 waitQueueTimeoutMS=int(timeout_seconds * 1000),
-                appname="afl",
+                appname=APP_NAME,
                 tz_aware=True,
             )
         except (InvalidURI, ConfigurationError, ValueError) as error:
@@ -115,6 +120,7 @@ class Database:
             read_concern=ReadConcern("majority"),
             write_concern=_MAJORITY,
         )
+        self._abandoned = Abandoned(self._client)
         self._own_clock = ServerClock(self._server_time)
         self._clock = clock or self._own_clock.now
         self._wait = threading.Event().wait
@@ -279,6 +285,8 @@ class Database:
             except PyMongoError as error:
                 if not _is_race(error) or attempt == tries - 1:
                     raise _translate(error) from error
+            if attempt == _TRIES_AMONG_THE_LIVING:
+                self._abandoned.end()
             bound = min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt)
             self._wait(self._random.uniform(0, bound))
         raise AssertionError("unreachable")
@@ -350,6 +358,10 @@ def _translate(error: PyMongoError) -> Exception:
         return NotReplicated(
             "This MongoDB has no transactions. Make it a replica set: start it with "
             "`--replSet rs0` and run `rs.initiate()` once in its shell."
+        )
+    if isinstance(error, OperationFailure) and error.code in _REFUSED:
+        return StoreUnavailable(
+            f"The database refuses the user of the URL: {error.details and error.details['errmsg']}"
         )
     away = isinstance(error, OperationFailure) and error.code in _AWAY
     if isinstance(error, ConnectionFailure | WTimeoutError) or away:

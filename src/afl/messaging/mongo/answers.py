@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 _ANSWERS = "mail_answer"
 _HISTORY, _MIGRATION = "migration", 301
-_FEW_TRIES = 5
+#: Enough for the database to look for transactions that were left behind.
+_FEW_TRIES = 12
 #: So long somebody may ask again.
 _LAST_SECONDS = 3600.0
 
@@ -63,7 +64,7 @@ class Answers:
         """The same, for work that gives up where others are in the way. Raises `Busy`.
 
         A process that is killed in a transaction keeps what that has changed from everybody, until
-        the server ends the transaction: a minute later, unless it is configured otherwise.
+        somebody ends the transaction some seconds later.
         """
         return self._answer(work, self._transact_soon)
 

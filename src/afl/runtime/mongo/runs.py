@@ -68,8 +68,8 @@ class MongoRuns(MongoCore):
     def set_pause(self, run: WorkflowId, pause: bool) -> bool:
         word = RunState.PAUSED if pause else "$state"
         asked = [{"$set": {"pause_requested": pause, "word": word}}]
-        still_open = {"_id": run, "is_open": True}
-        return self._database.change_one("run", still_open, asked) is not None
+        paused = UpdateOne({"_id": run, "is_open": True}, asked)
+        return self._write(lambda transaction: transaction.update("run", paused) > 0)
 
     def get_run(self, run: WorkflowId) -> Run | None:
         found = self._database.find_one("run", {"_id": run})

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pymongo import DeleteMany, InsertOne, UpdateMany, UpdateOne
 
 from afl.kernel.model import CallStatus, Json, State
+from afl.kernel.mongo.database import LostRace
 from afl.kernel.mongo.transaction import Document, MongoTransaction
 from afl.kernel.mongo.values import to_micros
 from afl.kernel.requests import json_copy
@@ -23,6 +24,8 @@ from afl.runtime.step import WorkflowId
 
 _OLDEST_FIRST = [("number", 1)]
 _PAGE = 200
+#: So often a look waits for its turn.
+_LOOKS = 10
 _GIVE_BACK = {
     "$set": {"state": "untaken", "fresh": True},
     "$unset": {"run": "", "call_key": ""},
@@ -62,7 +65,10 @@ class MongoSignals(MongoCore):
     def match_events(self, limit: int = 100) -> list[tuple[WorkflowId, str, Json]]:
         if not self._is_anything_to_match():
             return []
-        taken = self._write(lambda transaction: _match(transaction, limit))
+        try:
+            taken = self._database.transact(lambda each: _match(each, limit), tries=_LOOKS)
+        except LostRace:
+            return []  # somebody else looks all the time, or has died while looking
         return [
             (WorkflowId(each["run"]), each["call_key"], self._values.unpack(each["payload"]))
             for each in taken
