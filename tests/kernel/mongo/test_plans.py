@@ -88,6 +88,14 @@ def test_nothing_is_looked_for_from_end_to_end(profiled: Database, harness: Mong
     assert [each for each in seen if each[0] not in {"orphan"}] == []
 
 
+def test_a_fence_is_found_by_its_index(profiled: Database, harness: MongoHarness) -> None:
+    _everything(harness)
+    by_fence = {"command.find": "task", "command.filter.last_fence": {"$exists": True}}
+    looks = profiled.find("system.profile", by_fence)
+    assert looks
+    assert {look["planSummary"] for look in looks} == {"IXSCAN { last_fence: 1 }"}
+
+
 def test_a_claim_reads_no_more_than_it_takes(profiled: Database, harness: MongoHarness) -> None:
     """Neither what is delayed nor what others serve, however much there is of it."""
     store = harness.store

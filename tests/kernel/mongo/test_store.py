@@ -102,7 +102,7 @@ class TestRules:
         lane = UpdateOne({"_id": second.id}, {"$set": {"lane": "one"}})  # I2
         with pytest.raises(BulkWriteError, match="lane_holder"):
             store.database.write("task", [lane])
-        run = {"state": "running", "worker": "w", "fence": 10**9}  # I1
+        run = {"state": "running", "worker": "w", "fence": 10**9, "last_fence": 10**9}  # I1
         store.database.write("task", [UpdateOne({"_id": first.id}, {"$set": run})])
         with pytest.raises(BulkWriteError, match="fence"):
             store.database.write("task", [UpdateOne({"_id": second.id}, {"$set": run})])

@@ -98,10 +98,10 @@ class MongoClaims(Core):
         self._database.write("task", [UpdateMany(ready, [{"$set": change}])])
         mine = {
             "state": "running",
-            "fence": {"$gte": first, "$lt": first + len(tasks)},
+            "last_fence": {"$gte": first, "$lt": first + len(tasks)},
             "worker": request.worker,
         }
-        return self._database.find("task", mine, sort=[("fence", 1)])
+        return self._database.find("task", mine, sort=[("last_fence", 1)])
 
     def _take_first(self, where: Document, worker: WorkerId, token: str | None) -> list[Document]:
         """Takes the first task that fits; a list of one, or of none."""

@@ -13,6 +13,7 @@ never what a caller may have filled with operators.
 from __future__ import annotations
 
 import random
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,9 @@ _DUPLICATE = 11000
 _ILLEGAL = 20
 #: Shut down, stepped down, interrupted by an operator, unreachable, over its time.
 _AWAY = frozenset({6, 7, 50, 64, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436})
+#: What the driver says of a member of a replica set that nobody has begun.
+_NOT_INITIATED = "server_type: RSGhost"
+_TIMEOUTS = re.compile(r" \(configured timeouts: [^)]*\)|, Timeout: .*", re.DOTALL)
 #: Said to a user who is not known, or may not do this.
 _REFUSED = frozenset({13, 18})
 
@@ -351,6 +355,15 @@ def _is_race(error: PyMongoError) -> bool:
     return error.has_error_label(_TRANSIENT) or is_duplicate(error)
 
 
+def _reason(error: PyMongoError) -> str:
+    """What is wrong, without all that the driver knows of the servers."""
+    if _NOT_INITIATED in str(error):
+        return (
+            "its replica set was never initiated. Run `rs.initiate()` once in the shell of a member"
+        )
+    return _TIMEOUTS.sub("", str(error))
+
+
 def _translate(error: PyMongoError) -> Exception:
     if isinstance(error, DocumentTooLarge):
         return BadRequest(f"MongoDB cannot store this: {error}")
@@ -365,7 +378,7 @@ def _translate(error: PyMongoError) -> Exception:
         )
     away = isinstance(error, OperationFailure) and error.code in _AWAY
     if isinstance(error, ConnectionFailure | WTimeoutError) or away:
-        return StoreUnavailable(f"The database cannot answer now: {error}")
+        return StoreUnavailable(f"The database cannot answer now: {_reason(error)}")
     if _is_race(error):
         return LostRace(f"Others are writing the same documents: {error}")
     if error.has_error_label(_UNKNOWN):

@@ -69,6 +69,8 @@ class MongoQueries(Core):
         wanted = {
             "run": run,
             "state": None if state is None else state.value,
+            # what is unfinished has an index
+            "alive": None if state in (None, State.CLOSED) else True,
             "outcome": None if outcome is None else outcome.value,
             "dead": dead,
             "_id": None if after is None else {"$gt": after},
@@ -164,7 +166,7 @@ class MongoDeadLetters(Core):
                 raise no_task(task)
             if not dead.dead:
                 raise BadRequest(f"task {task} was not given up, so there is nothing to redrive")
-            known = rows.redriven(dead)
+            known = rows.redriven(task)
             if known is not None:
                 return known
             return make_root(rows, rows, rules.redrive_spec(dead), redrives=task)

@@ -44,7 +44,7 @@ class MongoSweep(Core):
     def _lost_tasks(self, limit: int) -> list[str]:
         """By the expiry of their workers, then id. Few workers hold something; most that there
         ever were do not."""
-        holders = self._database.distinct("task", "worker", {"state": "running"})
+        holders = self._database.distinct("task", "worker", {"state": "running", "alive": True})
         expired = self._ids_of(
             "worker",
             {"_id": {"$in": holders}, "expires_at": {"$lte": self._now()}},

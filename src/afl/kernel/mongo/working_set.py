@@ -41,6 +41,8 @@ from afl.kernel.mongo.transaction import Document, MongoTransaction
 from afl.kernel.mongo.values import Values
 
 _Row = TypeVar("_Row")
+#: Whoever runs does so under the last fence that it was given.
+_HELD = {"state": "running"}
 _FIRST_IN_QUEUE = [("order", 1), ("_id", 1)]
 _FIRST_DEADLINE = [("deadline", 1), ("_id", 1)]
 
@@ -82,6 +84,7 @@ class WorkingSet:
         self._ids = ids
         self._fresh: set[str] = set()
         self._tasks: dict[TaskId, _Held | None] = {}
+        self._by_fence: dict[Fence, _Held] = {}
         self._calls: dict[CallId, Call | None] = {}
         self._stored_calls: dict[CallId, Document] = {}
         self._lanes = Lanes(transaction)
@@ -124,17 +127,17 @@ class WorkingSet:
 
     def load_fences(self, fences: Iterable[Fence]) -> None:
         """Reads what many fences hold, and the callers and calls that this will answer."""
-        found = self._read_tasks({"state": "running", "fence": {"$in": list(fences)}})
+        found = self._read_tasks({**_HELD, "last_fence": {"$in": list(fences), "$gt": 0}})
         calls = [task.parent_call for task in found if task.parent_call is not None]
         callers = [self._held(task.id).caller for task in found]
         self.load_tasks(caller for caller in callers if caller is not None)
         self.load_calls(calls)
 
     def held_by_fence(self, fence: Fence) -> Task | None:
-        for held in self._tasks.values():
-            if held is not None and held.task.fence == fence:
-                return held.task
-        return _first(self._read_tasks({"state": "running", "fence": fence}))
+        held = self._by_fence.get(fence)
+        if held is not None:
+            return held.task if held.task.fence == fence else None
+        return _first(self._read_tasks({**_HELD, "last_fence": fence}))
 
     def committed_by_fence(self, fence: Fence) -> Task | None:
         return _first(self._read_tasks({"committed_fence": fence}))
@@ -143,9 +146,11 @@ class WorkingSet:
         self._send_tasks()
         return self._read_tasks({"state": "running", "worker": worker, "claim_token": token})
 
-    def redriven(self, dead: Task) -> Task | None:
-        """The task that repeats this dead one, in the same run."""
-        return _first(self._read_tasks({"run": dead.run, "redrives": dead.id}))
+    def redriven(self, dead: TaskId) -> Task | None:
+        """The task that repeats this dead one."""
+        stored = self._held(dead).stored
+        heir = None if stored is None else stored.get("redriven")
+        return None if heir is None else self.task(heir)
 
     def caller_of(self, task: Task) -> Task | None:
         caller = self._held(task.id).caller
@@ -193,6 +198,8 @@ class WorkingSet:
                 task = self._documents.task_out(row)
                 held = _Held(task, counts_out(row), row["caller"], row["last_fence"], row)
                 self._tasks[task.id] = held
+                if task.fence is not None:
+                    self._by_fence[task.fence] = held
             found.append(held.task)
         return found
 
