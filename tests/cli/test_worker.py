@@ -134,7 +134,7 @@ def test_a_signal_lets_handlers_finish(project: Path, url: str, number: signal.S
     with serving(project, url) as running:
         told(running.stdout)
         name = submit(url, "Hello", "-i", "name=slow")
-        _wait_until_started(running)
+        wait_until_started(running)
         running.send_signal(number)
         assert told(running.stdout)["in_flight"] == 1
         (project / "go").touch()
@@ -152,7 +152,7 @@ def test_a_worker_is_drained_from_afar(project: Path, url: str) -> None:
     with serving(project, url, "--lease", "3s") as running:
         worker = str(told(running.stdout)["worker"])
         name = submit(url, "Hello", "-i", "name=slow")
-        _wait_until_started(running)
+        wait_until_started(running)
         result = run("workers", "drain", worker, "--json", "--database", url)
         validate(result.stdout, "changes")
         assert [each["state"] for each in json.loads(result.stdout)["changes"]] == ["shutdown"]
@@ -173,7 +173,7 @@ def test_what_does_not_finish_in_time_is_handed_back(project: Path, url: str) ->
     with serving(project, url, "--drain", "100ms") as running:
         told(running.stdout)
         name = submit(url, "Hello", "-i", "name=slow")
-        _wait_until_started(running)
+        wait_until_started(running)
         running.terminate()
         told(running.stdout)
         assert told(running.stdout)["finished"] is False
@@ -188,7 +188,7 @@ def test_a_second_signal_does_not_wait(project: Path, url: str) -> None:
     with serving(project, url) as running:
         told(running.stdout)
         name = submit(url, "Hello", "-i", "name=slow")
-        _wait_until_started(running)
+        wait_until_started(running)
         running.terminate()
         assert told(running.stdout)["event"] == "stopping"
         running.terminate()
@@ -197,7 +197,7 @@ def test_a_second_signal_does_not_wait(project: Path, url: str) -> None:
         end(client, name)
 
 
-def _wait_until_started(running: subprocess.Popen[str]) -> None:
+def wait_until_started(running: subprocess.Popen[str]) -> None:
     """What a handler prints is talk, so that data stays data."""
     assert running.stderr is not None
     assert running.stderr.readline() == "started\n"

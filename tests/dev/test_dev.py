@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.runner import process, run
 from tests.dev.projects import PATIENCE_SECONDS, Dev, dev, eventually, is_alive, postmaster, project
+from tests.kernel.mongo import databases as mongo
 
 
 def test_a_project_runs_at_once_and_a_kill_loses_nothing() -> None:
@@ -81,3 +82,19 @@ def test_there_is_one_place_to_keep_things_in() -> None:
     refused = process("dev", "--memory", "--database", "postgresql://localhost/x")
     assert refused.returncode == 2
     assert b"not both" in refused.stderr
+
+
+@pytest.mark.skipif(not mongo.server_is_there(), reason="there is no MongoDB to test with")
+def test_a_mongodb_will_do_and_a_kill_loses_nothing() -> None:
+    with project() as folder, mongo.empty_database() as url:
+        first = Dev(folder, "--database", url)
+        assert first.started["database_url"] == url
+        (run,) = first.runs()
+        assert first.outputs(run["id"]) == {"greeting": "Hello, world!", "letters": 10}
+        first.kill()
+        with dev(folder, "--database", url) as second:
+            (kept,) = second.runs()
+            assert (kept["id"], kept["state"]) == (run["id"], "completed")
+            assert second.outputs(second.submit("hello.SayHello", name="Ada"))["letters"] == 8
+        assert second.process.returncode == 0
+        assert not (folder / ".afl" / "postgres").exists()

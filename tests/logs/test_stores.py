@@ -98,6 +98,32 @@ def test_from_stored_to_live_nothing_is_missing_or_doubled(store: LogStore, tmp_
     assert list(reader.news()) == []
 
 
+def test_a_reader_beside_a_writer_sees_each_line_once(store: LogStore, tmp_path: Path) -> None:
+    spool = spool_in(tmp_path)
+    streams = [spool.open(key) for key in (KEY, ERRORS)]
+
+    def write() -> None:
+        for _ in range(60):
+            for stream in streams:
+                stream.line(b"x")
+            store.append(slices_of(spool, store))
+
+    reader = Reader(store, RUN)
+    seen: list[tuple[str, int]] = []
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        is_last = False
+        while not is_last:
+            is_last = writing.done()
+            seen += [(each.key.name, each.item.seq) for each in reader.news()]  # type: ignore[union-attr]
+        writing.result()
+    spool.close()
+    spool.release()
+    for stream in streams:
+        its = [seq for name, seq in seen if name == stream.opened.key.name]
+        assert its == [*range(FIRST, FIRST + 60)]
+
+
 def test_a_stream_whose_worker_is_silent_is_shown_as_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

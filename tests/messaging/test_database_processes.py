@@ -209,6 +209,28 @@ def test_many_may_wait_and_others_still_work(ground: Ground) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_senders_at_once_fill_a_mailbox_to_the_brim_and_no_further(ground: Ground) -> None:
+    """From where there is room for all, to where each has to know what the others do."""
+    coordinators = [ground.coordinator() for _ in range(8)]
+    asyncio.run(coordinators[0].configure(queue_size=540))
+
+    async def send(coordinator: Coordinator) -> int:
+        delivered = 0
+        for _ in range(70):
+            sent = message(recipient=SHARED)
+            result = await coordinator.send_message(sent.sender, SHARED, sent)
+            delivered += result.delivered
+        return delivered
+
+    async def main() -> list[int]:
+        return await asyncio.gather(*(send(each) for each in coordinators))
+
+    assert sum(asyncio.run(main())) == 540
+    assert _counts(coordinators[0]) == MailboxCounts(sent=540, ready=540)
+
+
 def test_those_that_recover_at_once_count_each_message_once(ground: Ground) -> None:
     coordinators = [ground.coordinator() for _ in range(4)]
 

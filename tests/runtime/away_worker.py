@@ -12,8 +12,8 @@ from pathlib import Path
 from afl.kernel.model import Json
 from afl.runtime.evaluator import Evaluator
 from afl.runtime.handler_table import HandlerTable, Invocation
-from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.worker import Worker, WorkerConfig
+from tests.runtime.kept import connect
 
 
 def main(url: str, spool: Path, lease_seconds: float) -> None:
@@ -31,7 +31,7 @@ def main(url: str, spool: Path, lease_seconds: float) -> None:
     config = WorkerConfig(
         lease_seconds=lease_seconds, renew_seconds=lease_seconds / 4, spool=spool, service="far"
     )
-    Worker(Evaluator(PostgresPersistence.connect(url)), table, config).start()
+    Worker(Evaluator(connect(url)), table, config).start()
     sys.stdin.readline()
     goes_on.set()
     sys.stdin.readline()

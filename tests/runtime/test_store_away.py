@@ -1,4 +1,4 @@
-"""Runs that are placed on a worker go on while PostgreSQL is away, and are taken in when it is
+"""Runs that are placed on a worker go on while the database is away, and are taken in when it is
 back; if somebody else has taken them over by then, nothing of it counts."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,24 +28,28 @@ from afl.kernel.model import (
     WorkerId,
     WorkerSpec,
 )
-from afl.kernel.postgres.store import PostgresStore
+from afl.kernel.mongo.database import Database
 from afl.kernel.working.hands import Held, give_back
 from afl.kernel.working.lease import Lease
 from afl.lang.api import compile_sources
 from afl.runtime.evaluator import Evaluator, ExecutionStatus
 from afl.runtime.handler_table import HandlerTable, Invocation
 from afl.runtime.memory_store import MemoryStore
+from afl.runtime.mongo import migrate as mongo_migrate
 from afl.runtime.postgres.migrate import migrate
-from afl.runtime.postgres_store import PostgresPersistence
 from afl.runtime.step import WorkflowId
 from afl.runtime.superseded import Superseded
 from afl.runtime.worker import Worker, WorkerConfig
 from afl.runtime.working.spooling import ResultSpool, tell_leftovers
+from tests.chaos.mongo_server import PrivateMongo, find_mongod
 from tests.chaos.server import PrivatePostgres, find_binaries
+from tests.runtime.kept import connect
 from tests.runtime.serving import BILLING
 
 BINARIES = find_binaries()
-pytestmark = pytest.mark.skipif(BINARIES is None, reason="there is no PostgreSQL to start")
+MONGOD = find_mongod()
+
+Server = PrivatePostgres | PrivateMongo
 
 STEPS = 10
 LEASE_SECONDS = 1.0
@@ -73,14 +78,14 @@ def program(evaluator: Evaluator, text: str) -> str:
 class World:
     """A server that comes and goes, and a run of ten steps on it."""
 
-    def __init__(self, server: PrivatePostgres, kind: str) -> None:
+    def __init__(self, server: Server, kind: str) -> None:
         self.server = server
         self.evaluator = self.connect()
         text = source(kind)
         self.run = self.evaluator.start(program(self.evaluator, text), "placed.Line", {"x": 0})
 
     def connect(self) -> Evaluator:
-        persistence = PostgresPersistence.connect(self.server.url)
+        persistence = connect(self.server.url)
         self._open = [*getattr(self, "_open", []), persistence]
         return Evaluator(persistence)
 
@@ -102,18 +107,35 @@ class World:
             persistence.close()
 
 
-@pytest.fixture
-def server() -> Iterator[PrivatePostgres]:
-    assert BINARIES is not None
+@contextmanager
+def postgres() -> Iterator[PrivatePostgres]:
+    if BINARIES is None:
+        pytest.skip("there is no PostgreSQL to start")
     with TemporaryDirectory() as folder:
         # the server runs as somebody else
         Path(folder).chmod(0o755)
-        made = PrivatePostgres(BINARIES, Path(folder) / "server")
-        try:
+        with closing(PrivatePostgres(BINARIES, Path(folder) / "server")) as made:
             migrate(made.url)
             yield made
-        finally:
-            made.close()
+
+
+@contextmanager
+def mongo() -> Iterator[PrivateMongo]:
+    if MONGOD is None:
+        pytest.skip("there is no MongoDB to start")
+    with (
+        TemporaryDirectory() as folder,
+        closing(PrivateMongo(MONGOD, Path(folder))) as made,
+        closing(Database(made.url)) as database,
+    ):
+        mongo_migrate.migrate(database)
+        yield made
+
+
+@pytest.fixture(params=[postgres, mongo])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with request.param() as made:
+        yield made
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
@@ -132,7 +154,7 @@ def ended(world: World, run: WorkflowId) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["sticky", "pinned"])
-def test_it_finishes_without_the_store_and_is_adopted(server: PrivatePostgres, kind: str) -> None:
+def test_it_finishes_without_the_store_and_is_adopted(server: Server, kind: str) -> None:
     """Away for three times its lease, from the third step on."""
     world = World(server, kind)
     done: list[tuple[int, str]] = []
@@ -177,7 +199,7 @@ def test_it_finishes_without_the_store_and_is_adopted(server: PrivatePostgres, k
     [("sticky", ExecutionStatus.COMPLETED), ("pinned", ExecutionStatus.ERROR)],
 )
 def test_what_was_taken_over_meanwhile_does_not_count(
-    server: PrivatePostgres, kind: str, status: ExecutionStatus
+    server: Server, kind: str, status: ExecutionStatus
 ) -> None:
     """One worker is cut off, as by its network; another takes its run over, or finds it lost."""
     world = World(server, kind)
@@ -243,19 +265,22 @@ class Cut:
     """The connection of one worker, which can be cut."""
 
     def __init__(self, worker: Worker) -> None:
-        kernel = worker._kernel
-        assert isinstance(kernel, PostgresStore)
-        self._database: Any = kernel.database
-        self._real = self._database._once
+        kernel: Any = worker._kernel
+        self._database = kernel.database
+        # what every question goes through
+        names = ("_once", "_translated")
+        self._real = {name: getattr(self._database, name, None) for name in names}
 
     def off(self) -> None:
-        def refuse(work: object) -> object:
+        def refuse(*_given: object) -> object:
             raise StoreUnavailable("The network is cut.")
 
-        self._database._once = refuse
+        for name in self._real:
+            setattr(self._database, name, refuse)
 
     def on(self) -> None:
-        self._database._once = self._real
+        for name, real in self._real.items():
+            setattr(self._database, name, real)
 
 
 def test_what_cannot_be_taken_back_is_not_begun_at_the_end_of_a_lease() -> None:
@@ -308,7 +333,7 @@ def seen(lease: Lease, now: list[float], at: float) -> tuple[bool, bool]:
     return lease.is_safe, lease.may_judge
 
 
-def test_results_outlive_their_worker(server: PrivatePostgres, tmp_path: Path) -> None:
+def test_results_outlive_their_worker(server: Server, tmp_path: Path) -> None:
     """Both are away, the database first; the next worker with the folder tells what was done."""
     world = World(server, "spread")
     far = FarWorker(server.url, tmp_path)

@@ -478,8 +478,8 @@ def test_two_workers_have_500_turns_in_progress(lasting: Serving) -> None:
 
 # Processes
 
-#: On MongoDB the transaction of a process that was killed is ended some seconds later, and nobody has
-#: what it was about to change before that.
+#: On MongoDB the transaction of a process that was killed is ended some seconds later, and nobody
+#: has what it was about to change before that.
 _A_KILL_SECONDS = 120.0
 
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
-from afl.app.migrating import migrate
 from afl.server.files import STATIC
-from tests.kernel.postgres.databases import migrated_database, server_is_there
+from tests.cli.deployed import fresh_database
+from tests.kernel.postgres.databases import server_is_there
 from tests.ui.browsing import node
 from tests.ui.seed import Seeded, seeded
 
@@ -110,29 +109,28 @@ def browser() -> None:
         pytest.skip(str(error))
 
 
-@contextmanager
-def _database() -> Iterator[str]:
-    with migrated_database() as conninfo:
-        migrate(conninfo)
-        parts = conninfo_to_dict(conninfo)
-        yield f"postgresql://{parts['host']}/{parts['dbname']}"
-
-
 @pytest.fixture(scope="session")
 def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pictures of pages are put: the folder in UI_SHOTS, for those who want to look."""
     return Path(os.environ.get("UI_SHOTS") or tmp_path_factory.mktemp("shots"))
 
 
+@contextmanager
+def dashboard_on(database: str, shots: Path) -> Iterator[Dashboard]:
+    """A dashboard on a database that nobody else uses, with runs in every state and a worker."""
+    with seeded(database) as stage, served(database, "--no-auth") as url:
+        yield Dashboard(url, database, stage, shots)
+
+
 @pytest.fixture(scope="module")
 def dashboard(browser: None, shots: Path) -> Iterator[Dashboard]:
     """A dashboard on a database of its own, with runs in every state and a worker."""
-    with _database() as database, seeded(database) as stage, served(database, "--no-auth") as url:
-        yield Dashboard(url, database, stage, shots)
+    with fresh_database() as database, dashboard_on(database, shots) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def empty_database(browser: None) -> Iterator[str]:
     """The URL of a database with the schema and nothing else."""
-    with _database() as database:
+    with fresh_database() as database:
         yield database

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from afl.app.compiling import Source, compile_with_sources
@@ -13,6 +12,7 @@ from afl.app.extras import agents_part
 from afl.app.run import Run, span_of
 from afl.app.schedules import Schedules
 from afl.app.services import Services, connect
+from afl.base.closable import Closable
 from afl.kernel.model import Json
 from afl.runtime.inbox import Inbox
 from afl.runtime.operations import Operations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from afl.app.transcripts import Transcript
 
 
-class Client:
+class Client(Closable):
     """Works on one store, and connects when it is made. Threads may share one."""
 
     def __init__(
@@ -187,14 +187,3 @@ class Client:
     def close(self) -> None:
         if self._owned is not None:
             self._owned.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

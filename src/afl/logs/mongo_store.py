@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from bson.binary import Binary
 from pymongo import DeleteMany, UpdateMany, UpdateOne
 
+from afl.base.closable import Closable
 from afl.kernel.errors import BadRequest
 from afl.kernel.mongo.database import Database
 from afl.kernel.mongo.transaction import Document, MongoTransaction
@@ -37,7 +37,7 @@ _MOST_STREAMS = 200
 _AT_ONCE = 200
 
 
-class MongoLogStore:
+class MongoLogStore(Closable):
     """The log lines of one database. See `LogStore` for what each method promises."""
 
     def __init__(self, database: Database) -> None:
@@ -51,17 +51,6 @@ class MongoLogStore:
 
     def close(self) -> None:
         self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def _database(self) -> Database:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import psycopg
 from psycopg import Cursor
 
+from afl.base.closable import Closable
 from afl.kernel.errors import BadRequest
 from afl.kernel.postgres.database import Database, Row
 from afl.logs.applying import Addition, Fit, fit
@@ -28,7 +28,7 @@ T = TypeVar("T")
 _NOT_MIGRATED = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)
 
 
-class PostgresLogStore:
+class PostgresLogStore(Closable):
     """The log lines of one database."""
 
     def __init__(self, database: Database) -> None:
@@ -43,17 +43,6 @@ class PostgresLogStore:
 
     def close(self) -> None:
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def home(self) -> str:
         ((id_,),) = self._ask("home", {})

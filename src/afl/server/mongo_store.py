@@ -10,13 +10,13 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
 from bson.binary import Binary
 from pymongo import DeleteMany, DeleteOne, InsertOne, UpdateOne
 from pymongo.errors import BulkWriteError
 
+from afl.base.closable import Closable
 from afl.kernel.errors import BadRequest
 from afl.kernel.model import Json
 from afl.kernel.mongo.database import Database, is_duplicate
@@ -29,7 +29,7 @@ _MIGRATION = 501
 _MINUTE = timedelta(minutes=1)
 
 
-class MongoServerStore:
+class MongoServerStore(Closable):
     """Threads may share one. See `ServerStore` for what each method promises.
 
     It has connections of its own: who asks is found out, and what they do is written down, also
@@ -47,17 +47,6 @@ class MongoServerStore:
 
     def close(self) -> None:
         self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def _database(self) -> Database:

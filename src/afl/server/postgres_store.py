@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Self, TypeVar
 
 import psycopg
@@ -15,6 +14,7 @@ from psycopg import Cursor
 from psycopg.types.json import Json as AsJson
 from psycopg.types.json import Jsonb
 
+from afl.base.closable import Closable
 from afl.kernel.errors import BadRequest
 from afl.kernel.model import Json
 from afl.kernel.postgres.database import Database, Row
@@ -25,7 +25,7 @@ T = TypeVar("T")
 _NOT_MIGRATED = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)
 
 
-class PostgresServerStore:
+class PostgresServerStore(Closable):
     """Threads may share one. See `ServerStore` for what each method promises.
 
     It has connections of its own: who asks is found out, and what they do is written down, also
@@ -42,17 +42,6 @@ class PostgresServerStore:
 
     def close(self) -> None:
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def add_token(self, token: Token) -> bool:
         return bool(self._ask("add_token", asdict(token)))

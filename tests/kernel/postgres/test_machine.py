@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 
-from afl.testing.conformance.machine import kernel_machine
+from tests.kernel.games import GAMES, play
 from tests.kernel.postgres.databases import PostgresHarness, clear
-
-GAMES = int(os.environ.get("KERNEL_GAMES", "12"))
 
 
 @pytest.mark.timeout(max(300, GAMES * 20))
 def test_games(url: str) -> None:
-    harnesses: list[PostgresHarness] = []
-
     def fresh() -> PostgresHarness:
-        while harnesses:
-            harnesses.pop().close()
         clear(url)
-        harnesses.append(PostgresHarness(url))
-        return harnesses[0]
+        return PostgresHarness(url)
 
-    run_state_machine_as_test(
-        kernel_machine(fresh),
-        settings=settings(
-            max_examples=GAMES,
-            stateful_step_count=30,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        ),
-    )
-    while harnesses:
-        harnesses.pop().close()
+    play(fresh)

@@ -97,3 +97,13 @@ def test_lists_of_runs_cost_a_page(kept: MongoKept, profile: Profile) -> None:
         assert kept.store.search_runs(wanted, limit=5), wanted
         cost = _looked_at(profile, lambda wanted=wanted: kept.store.search_runs(wanted, limit=5))  # type: ignore[misc]
         assert cost <= 12, wanted
+
+
+def test_of_two_labels_the_rarer_one_is_looked_up(kept: MongoKept, profile: Profile) -> None:
+    for number in range(30):
+        begin(kept, labels={"env": "prod", "n": str(number)})
+    for labels in ({"env": "prod", "n": "7"}, {"n": "7", "env": "prod"}):
+        assert len(kept.store.search_runs(RunFilter(labels=labels))) == 1
+        assert profile.questions()[-1]["docsExamined"] == 1
+        assert len(kept.store.find_runs(labels=labels)) == 1
+        assert profile.questions()[-1]["docsExamined"] == 1

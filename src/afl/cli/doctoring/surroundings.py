@@ -51,8 +51,7 @@ def check_database(url: str | None) -> Iterator[Finding]:
         engine = known_engine(database_url(url))
         version, here, there = (_ask_mongo if engine is MONGO else _ask_postgres)(url)
     except (CommandError, AflError) as error:
-        fix = error.help if isinstance(error, CommandError) and error.help else _REACH
-        yield fail("database", error.message, fix)
+        yield fail("database", error.message, _fix(error))
         return
     oldest = _OLDEST[engine.package]
     if version < oldest:
@@ -68,7 +67,12 @@ def check_database(url: str | None) -> Iterator[Finding]:
             yield check_tenants(store)
 
 
-_REACH = "start the database, or correct AFL_DATABASE_URL"
+def _fix(error: AflError) -> str:
+    if isinstance(error, CommandError) and error.help:
+        return error.help
+    if error.code == "kernel.not_replicated":
+        return "mongod --replSet rs0 …, then once: mongosh --eval 'rs.initiate()'"
+    return "start the database, or correct AFL_DATABASE_URL"
 
 
 #: The version of a server, and the time here and there at one moment.

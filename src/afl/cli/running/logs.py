@@ -14,6 +14,8 @@ from afl.base.settings import Settings
 if TYPE_CHECKING:
     from afl.app.process_logs import ProcessFields
 
+#: The driver of MongoDB tells every command with its documents, several a second.
+_CHATTY = "pymongo"
 _FORM = "%(levelname)s %(name)s: %(message)s"
 
 
@@ -30,19 +32,22 @@ class _Talk(logging.Handler):
 @contextmanager
 def shown_logs(level: str | None = None, form: logging.Formatter | None = None) -> Iterator[None]:
     """Shows what is logged while this lasts: all from a level on; without one, what handlers say
-    through their context from info on, and everything else from warnings on."""
+    through their context from info on, and everything else from warnings on. The driver of a
+    database is not heard below warnings in any case."""
     root, handlers = logging.getLogger(), logging.getLogger(HANDLER_LOG)
+    driver = logging.getLogger(_CHATTY)
     talk = _Talk()
     talk.setFormatter(form or logging.Formatter(_FORM))
-    before = handlers.level, root.level
+    before = {logger: logger.level for logger in (root, handlers, driver)}
     root.addHandler(talk)
     handlers.setLevel((level or "info").upper())
     root.setLevel((level or "warning").upper())
+    driver.setLevel(max(logging.WARNING, root.level))
     try:
         yield
     finally:
-        handlers.setLevel(before[0])
-        root.setLevel(before[1])
+        for logger, its in before.items():
+            logger.setLevel(its)
         root.removeHandler(talk)
 
 

@@ -33,6 +33,7 @@ from pymongo.errors import (
     InvalidURI,
     OperationFailure,
     PyMongoError,
+    ServerSelectionTimeoutError,
     WTimeoutError,
 )
 from pymongo.read_concern import ReadConcern
@@ -58,6 +59,8 @@ _TRIES_AMONG_THE_LIVING = 10
 _COMMIT_TRIES = 10
 _FIRST_WAIT_SECONDS = 0.001
 _MAX_WAIT_SECONDS = 0.1
+#: How often the driver looks whether a server that was lost is back.
+_HEARTBEAT_MILLISECONDS = 1000
 #: MongoDB 5.0
 _LEAST_WIRE_VERSION = 13
 _DUPLICATE = 11000
@@ -111,6 +114,7 @@ class Database:
                 connectTimeoutMS=int(timeout_seconds * 1000),
                 socketTimeoutMS=60_000,
                 waitQueueTimeoutMS=int(timeout_seconds * 1000),
+                heartbeatFrequencyMS=_HEARTBEAT_MILLISECONDS,
                 appname=APP_NAME,
                 tz_aware=True,
             )
@@ -130,6 +134,7 @@ class Database:
         self._wait = threading.Event().wait
         self._random = random.Random()
         self._is_checked = False
+        self._is_away = False
 
     # The server
 
@@ -287,6 +292,7 @@ class Database:
             try:
                 return self._once(work)
             except PyMongoError as error:
+                self._note_away(error)
                 if not _is_race(error) or attempt == tries - 1:
                     raise _translate(error) from error
             if attempt == _TRIES_AMONG_THE_LIVING:
@@ -296,6 +302,7 @@ class Database:
         raise AssertionError("unreachable")
 
     def _once(self, work: Callable[[MongoTransaction], T]) -> T:
+        self._refuse_if_away()
         # the driver does not wait for a server once a transaction has begun
         now = self._clock()
         with self._client.start_session(causal_consistency=True) as session:
@@ -330,12 +337,26 @@ class Database:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
+        self._refuse_if_away()
         try:
             yield
         except (BulkWriteError, DuplicateKeyError):
             raise  # what it means, only the caller knows
         except PyMongoError as error:
+            self._note_away(error)
             raise _translate(error) from error
+
+    def _note_away(self, error: PyMongoError) -> None:
+        self._is_away = self._is_away or isinstance(error, ServerSelectionTimeoutError)
+
+    def _refuse_if_away(self) -> None:
+        """Who has waited in vain for a server need not do so again until one is seen: others have
+        work to do meanwhile."""
+        if not self._is_away:
+            return
+        if not self._client.topology_description.has_writable_server():
+            raise StoreUnavailable("The database has not come back yet.")
+        self._is_away = False
 
     def _server_time(self) -> datetime:
         told: datetime = self._client.admin.command("hello")["localTime"]

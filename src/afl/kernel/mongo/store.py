@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Self
 
+from afl.base.closable import Closable
 from afl.base.ids import IdSource
 from afl.base.system import SystemIds
 from afl.kernel.mongo.database import Database
@@ -24,6 +24,7 @@ class MongoStore(
     MongoOutbox,
     MongoLocks,
     MongoRetention,
+    Closable,
 ):
     """Everything a store offers, on a replica set whose schema `migrate` has made.
 
@@ -52,14 +53,3 @@ class MongoStore(
     def close(self) -> None:
         """Gives all connections back."""
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Self
 
+from afl.base.closable import Closable
 from afl.base.ids import IdSource
 from afl.base.system import SystemIds
 from afl.kernel.postgres.database import Database
@@ -33,6 +33,7 @@ class PostgresStore(
     PostgresOutbox,
     PostgresLocks,
     PostgresRetention,
+    Closable,
 ):
     """Everything a store offers, on a database whose schema `migrate` has made.
 
@@ -55,14 +56,3 @@ class PostgresStore(
     def close(self) -> None:
         """Gives all connections back."""
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+from afl.base.closable import Closable
 from afl.kernel.errors import BadRequest
 from afl.kernel.model import Json
 from afl.kernel.mongo.database import Database
@@ -17,7 +17,7 @@ from afl.runtime.kernel_queue import KernelQueue
 T = TypeVar("T")
 
 
-class MongoCore(KernelQueue[MongoStore]):
+class MongoCore(KernelQueue[MongoStore], Closable):
     """The kernel's database, and values in its documents."""
 
     def __init__(self, kernel: MongoStore) -> None:
@@ -41,17 +41,6 @@ class MongoCore(KernelQueue[MongoStore]):
     def close(self) -> None:
         """Gives all connections back, those of the kernel's store too."""
         self._kernel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def packed(values: Values, value: Json | Mapping[str, Json]) -> Packed:

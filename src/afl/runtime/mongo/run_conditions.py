@@ -8,15 +8,15 @@ from typing import Any
 
 from afl.kernel.mongo.transaction import Document
 from afl.kernel.mongo.values import to_micros
-from afl.runtime.mongo.documents import label
 from afl.runtime.run_search import RunFilter
 
 #: Comes after every letter.
 _LAST_LETTER = "\U0010ffff"
 
 
-def wanted_runs(filter: RunFilter, ids: Document) -> Document:
-    """Everything but texts: what indexes can serve. `ids` bounds the ids."""
+def wanted_runs(filter: RunFilter, ids: Document, labels: list[str]) -> Document:
+    """Everything but texts: what indexes can serve. `ids` bounds the ids; `labels` are the labels,
+    that which few runs have first."""
     wanted: Document = {}
     if ids:
         wanted["_id"] = ids
@@ -26,8 +26,8 @@ def wanted_runs(filter: RunFilter, ids: Document) -> Document:
         wanted["workflow"] = filter.workflow
     if filter.tenant is not None:
         wanted["tenant"] = filter.tenant
-    if filter.labels:
-        wanted["labels"] = {"$all": [label(*each) for each in filter.labels.items()]}
+    if labels:
+        wanted["labels"] = {"$all": labels}
     if filter.since is not None or filter.until is not None:
         wanted["created_at"] = _between(filter.since, filter.until)
     if filter.parent is not None:

@@ -21,6 +21,8 @@ from afl.runtime.states import RunState
 from afl.runtime.step import WorkflowId
 
 NEWEST_FIRST = [("_id", -1)]
+#: So many runs with a label are few.
+_FEW = 1000
 _RUNNING = {
     "state": RunState.RUNNING,
     "word": {"$cond": ["$pause_requested", RunState.PAUSED, RunState.RUNNING]},
@@ -94,7 +96,7 @@ class MongoRuns(MongoCore):
         if workflow is not None:
             wanted["workflow"] = workflow
         if labels:
-            wanted["labels"] = {"$all": [label(*each) for each in labels.items()]}
+            wanted["labels"] = {"$all": self._rarest_first(labels)}
         if parent is not None:
             wanted["parent"] = parent
         if before is not None:
@@ -115,6 +117,23 @@ class MongoRuns(MongoCore):
         open_yet = {"_id": {"$in": [each["_id"] for each in closed]}, "is_open": True}
         stale = self._ids(open_yet, [("_id", 1)]) if closed else []
         return StaleRuns(stale, seen[-1] if len(seen) >= limit else None)
+
+    def _rarest_first(self, labels: Mapping[str, str]) -> list[str]:
+        """Labels as documents have them. The server looks the first one up and compares the rest,
+        so it should be one that few runs have."""
+        texts = [label(*each) for each in labels.items()]
+        if len(texts) < 2:
+            return texts
+        return sorted(texts, key=self._count_few)
+
+    def _count_few(self, label: str) -> int:
+        """How many runs have a label, up to a limit."""
+        pipeline: list[Document] = [
+            {"$match": {"labels": label}},
+            {"$limit": _FEW},
+            {"$count": "runs"},
+        ]
+        return sum(each["runs"] for each in self._database.aggregate("run", pipeline))
 
     def _runs(
         self,

@@ -37,7 +37,7 @@ class MongoRunSearch(MongoRuns):
         bounds = self._stretch(filter)
         if before is not None:
             bounds["$lt"] = before
-        wanted = wanted_runs(filter, bounds)
+        wanted = wanted_runs(filter, bounds, self._rarest_first(filter.labels))
         if not filter.text:
             return self._runs(wanted, NEWEST_FIRST, limit)
         text = filter.text.lower()
@@ -48,15 +48,15 @@ class MongoRunSearch(MongoRuns):
     def count_runs(self, filter: RunFilter, cap: int = 10_000) -> Mapping[str, int]:
         if not can_be_kept(filter.text or ""):
             return {}
-        bounds = self._stretch(filter)
+        bounds, labels = self._stretch(filter), self._rarest_first(filter.labels)
         named: Document = {}
         if filter.text:
             text = filter.text.lower()
             # once for all states: this is what costs
-            found = self._looked_for(wanted_runs(filter, bounds), text, 2 * _AMONG)
+            found = self._looked_for(wanted_runs(filter, bounds, labels), text, 2 * _AMONG)
             places = [begins_with(text), {"workflow": {"$in": self._workflows(text)}}]
             named = {"$or": [*places, {"_id": {"$in": sorted(found)}}]}
-        wanted = both(wanted_runs(filter, bounds), named)
+        wanted = both(wanted_runs(filter, bounds, labels), named)
         counts: dict[str, int] = {}
         if wanted:
             # all states at once, which does if few fit
@@ -64,7 +64,7 @@ class MongoRunSearch(MongoRuns):
             if filter.state is not None or sum(counts.values()) < cap:
                 return counts
         for word in STATE_WORDS:
-            of_state = wanted_runs(replace(filter, state=word), bounds)
+            of_state = wanted_runs(replace(filter, state=word), bounds, labels)
             counts |= self._count(both(of_state, named), cap)
         return counts
 

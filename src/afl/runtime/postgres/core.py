@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
+from afl.base.closable import Closable
 from afl.kernel.postgres.database import Row
 from afl.kernel.postgres.store import PostgresStore
 from afl.runtime.kernel_queue import KernelQueue
 from afl.runtime.postgres.statements import SQL
 
 
-class PostgresCore(KernelQueue[PostgresStore]):
+class PostgresCore(KernelQueue[PostgresStore], Closable):
     """Statements, each a transaction of its own, on the kernel's connections."""
 
     def _rows(self, statement: str, parameters: Mapping[str, object]) -> list[Row]:
@@ -27,14 +26,3 @@ class PostgresCore(KernelQueue[PostgresStore]):
     def close(self) -> None:
         """Gives all connections back, those of the kernel's store too."""
         self._kernel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

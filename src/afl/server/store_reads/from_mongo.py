@@ -7,8 +7,7 @@ for the first that was not seen yet, which goes to the ends of the stretches and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
 from afl.kernel.model import State, Task, TaskId, WorkerId
@@ -21,29 +20,11 @@ from afl.server.store_reads.port import FOR_NO_WORKER, Backlog, ListTotals
 
 _INDEX = "claimable"
 _NAMES = 20
-_LEVELS = 2000
+_PLACES = 2000
 #: How many runs of a state, and how many streams of a run, are looked at for a mark.
 _OPEN_RUNS = 500
 _STREAMS = 100
 _OPEN = (RunState.CREATED, RunState.RUNNING, RunState.PAUSED)
-
-
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """The ready tasks of one short name in one list with one priority."""
-
-    list: str
-    short_name: str
-    order: int
-
-    @property
-    def where(self) -> Document:
-        return {
-            "state": "ready",
-            "list": self.list,
-            "served_as": self.short_name,
-            "order": self.order,
-        }
 
 
 class MongoReads:
@@ -54,33 +35,28 @@ class MongoReads:
         self._documents = RowDocuments(Values(kernel.database))
 
     def backlogs(self, cap: int) -> list[Backlog]:
-        levels = sorted(
-            islice(self._all_levels(), _LEVELS),
-            key=lambda level: (level.list, level.short_name, level.order),
-        )
-        found = []
-        for (list_, name), those in groupby(
-            levels, key=lambda level: (level.list, level.short_name)
-        ):
-            backlog = self._backlog(list_, name, list(those), cap)
-            if backlog.ready + backlog.later:
-                found.append(backlog)
-        return found
-
-    def _backlog(self, list_: str, name: str, levels: list[_Level], cap: int) -> Backlog:
         now = to_micros(self._database.now())
-        ready = later = 0
-        names: set[str] = set()
-        oldest: list[int] = []
-        for level in levels:
-            due = {**level.where, "run_at": {"$lte": now}}
-            first = self._oldest(due, {"run_at": 1, "name": 1}, _NAMES)
-            names.update(row["name"] for row in first)
-            oldest += [row["run_at"] for row in first[:1]]
-            ready += self._count(due, cap) if len(first) == _NAMES else len(first)
-            later += self._count({**level.where, "run_at": {"$gt": now}}, cap)
-        since = to_time(min(oldest, default=None))
-        return Backlog(list_, name, tuple(sorted(names)), min(ready, cap), min(later, cap), since)
+        places = sorted(islice(self._places(), _PLACES))
+        found = [self._backlog(list_, name, now, cap) for list_, name in places]
+        return [backlog for backlog in found if backlog.ready + backlog.later]
+
+    def _backlog(self, list_: str, name: str, now: int, cap: int) -> Backlog:
+        place = _place(list_, name)
+        due = {**place, "run_at": {"$lte": now}}
+        rows = self._found(due, _NAMES + 1)
+        ready = len(rows)
+        if ready > _NAMES:
+            ready = self._count(due, cap)
+            # of each priority those that have waited longest
+            rows = [row for order in self._orders(place) for row in self._oldest(due, order)]
+        return Backlog(
+            list_,
+            name,
+            tuple(sorted({row["name"] for row in rows})),
+            min(ready, cap),
+            self._count({**place, "run_at": {"$gt": now}}, cap),
+            to_time(min((row["run_at"] for row in rows), default=None)),
+        )
 
     def totals(self, cap: int) -> list[ListTotals]:
         counts = {
@@ -105,11 +81,9 @@ class MongoReads:
 
     def oldest(self, list: str, short_name: str, limit: int) -> list[Task]:
         now = to_micros(self._database.now())
-        rows = [
-            row
-            for level in self._levels(list, short_name)
-            for row in self._oldest({**level.where, "run_at": {"$lte": now}}, {"run_at": 1}, limit)
-        ]
+        place = _place(list, short_name)
+        due = {**place, "run_at": {"$lte": now}}
+        rows = [row for order in self._orders(place) for row in self._oldest(due, order, limit)]
         rows.sort(key=lambda row: (row["run_at"], row["_id"]))
         still_ready = {"_id": {"$in": [row["_id"] for row in rows[:limit]]}, "state": "ready"}
         return sorted(self._tasks(still_ready), key=lambda task: (task.run_at, task.id))
@@ -148,48 +122,33 @@ class MongoReads:
         closed = sum("closed_us" in each for each in streams)
         return f"{len(streams)} {said} {last_us} {closed}"
 
-    def _all_levels(self) -> Iterator[_Level]:
-        """Of every list that workers claim from."""
+    def _places(self) -> Iterator[tuple[str, str]]:
+        """The lists that workers claim from, with the short names that there is something of."""
         lists = list(FOR_NO_WORKER)
-        while found := self._first({"state": "ready", "list": {"$nin": lists}}):
-            lists.append(found["list"])
+        while rows := self._found({"state": "ready", "list": {"$nin": lists}}, 1):
+            lists.append(rows[0]["list"])
             names: list[str] = []
+            place = {"state": "ready", "list": lists[-1]}
             # a task is in the index by its name and by its short name
-            while found := self._first(
-                {
-                    "state": "ready",
-                    "list": lists[-1],
-                    "served_as": {"$elemMatch": {"$nin": names}},
-                }
-            ):
-                names += found["served_as"]
-            for name in sorted({name for name in names if "." not in name}):
-                yield from self._levels(lists[-1], name)
+            while rows := self._found({**place, "served_as": {"$elemMatch": {"$nin": names}}}, 1):
+                names += rows[0]["served_as"]
+            yield from ((lists[-1], name) for name in {*names} if "." not in name)
 
-    def _levels(self, list_: str, name: str) -> Iterator[_Level]:
+    def _orders(self, place: Document) -> list[int]:
+        """The places of its priorities in the index."""
         orders: list[int] = []
-        where = {"state": "ready", "list": list_, "served_as": name}
-        while found := self._first({**where, "order": {"$nin": orders}}):
-            orders.append(found["order"])
-            yield _Level(list_, name, orders[-1])
+        while rows := self._found({**place, "order": {"$nin": orders}}, 1):
+            orders.append(rows[0]["order"])
+        return orders
 
-    def _first(self, where: Document) -> Document | None:
-        """The place of a task among the levels."""
-        fields = {"list": 1, "served_as": 1, "order": 1}
-        found = self._by_index("find", filter=where, projection=fields, limit=1, singleBatch=True)
-        return found[0] if found else None
+    def _oldest(self, due: Document, order: int, limit: int = _NAMES) -> list[Document]:
+        return self._found({**due, "order": order}, limit, sort={"run_at": 1, "_id": 1})
 
-    def _oldest(self, where: Document, fields: Document, limit: int) -> list[Document]:
-        """The tasks of one level that have waited longest."""
-        return self._by_index(
-            "find",
-            filter=where,
-            projection=fields,
-            sort={"run_at": 1, "_id": 1},
-            limit=limit,
-            batchSize=limit,
-            singleBatch=True,
-        )
+    def _found(self, where: Document, limit: int, **more: Document) -> list[Document]:
+        """Where ready tasks are in the index, of up to so many."""
+        fields = dict.fromkeys(("list", "served_as", "order", "run_at", "name"), 1)
+        asked = {"filter": where, "projection": fields, "limit": limit, "batchSize": limit}
+        return self._by_index("find", singleBatch=True, **asked, **more)
 
     def _count(self, where: Document, cap: int) -> int:
         counted = [{"$match": where}, {"$limit": cap}, {"$count": "count"}]
@@ -217,3 +176,8 @@ class MongoReads:
     ) -> list[Task]:
         found = self._database.find("task", where, sort=sort, limit=limit)
         return [self._documents.task_out(row) for row in found]
+
+
+def _place(list_: str, short_name: str) -> Document:
+    """What is ready of a list and a name."""
+    return {"state": "ready", "list": list_, "served_as": short_name}

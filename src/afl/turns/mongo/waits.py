@@ -71,9 +71,14 @@ class MongoWaits(MongoBudgets):
         return self._database.transact(work)
 
     def end_wait(self, task: TaskId, call_key: str) -> None:
-        told = {"state": _WOKEN, "woken_at": to_micros(self._database.now())}
         where = {"_id": task, "call_key": call_key, "state": {"$in": [_FRESH, _BEHIND]}}
-        self._database.write(WAITS, [UpdateOne(where, {"$set": told})])
+
+        def work(transaction: MongoTransaction) -> None:
+            told = {"state": _WOKEN, "woken_at": to_micros(transaction.now)}
+            transaction.write(WAITS, UpdateOne(where, {"$set": told}))
+
+        # in a transaction, which does not wait for one that somebody has left behind
+        self._database.transact(work)
 
     def forget_closed(self) -> None:
         """Leaves nothing of turns that have ended or are forgotten: no wait, and nothing reserved.
