@@ -208,6 +208,7 @@ def test_a_server_lets_in_who_has_a_token(served: str, tmp_path: Path) -> None:
         started(tmp_path, served, "serve", "--port", "0", **settings) as (first, _),
         httpx.Client(base_url=f"{first['url']}/api/v1", timeout=60) as http,
     ):
+        assert httpx.get(f"{first['url']}/readyz").status_code == 200
         assert http.get("/runs").status_code == 401
         http.headers["authorization"] = f"Bearer {made['secret']}"
         runs = http.get("/runs").json()

@@ -142,7 +142,12 @@ class MongoClaims(Core):
         of the fences."""
         if request.token is None:
             return []
-        mine = {"state": "running", "worker": request.worker, "claim_token": request.token}
+        mine = {
+            "alive": True,
+            "state": "running",
+            "worker": request.worker,
+            "claim_token": request.token,
+        }
         return self._database.find("task", mine, sort=[("fence", 1)])
 
     def _check_live(self, worker: WorkerId) -> None:
@@ -161,6 +166,8 @@ def _taken(fence: Any, worker: WorkerId, token: str | None) -> Document:  # noqa
         "state": "running",
         "fence": fence,
         "last_fence": fence,
+        # under which it was last committed: that commit may be repeated
+        "former_fence": "$committed_fence",
         "worker": {"$literal": worker},
         "claim_token": {"$literal": token},
         "reason": None,

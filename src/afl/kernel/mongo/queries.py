@@ -69,13 +69,16 @@ class MongoQueries(Core):
         wanted = {
             "run": run,
             "state": None if state is None else state.value,
-            # what is unfinished has an index
-            "alive": None if state in (None, State.CLOSED) else True,
             "outcome": None if outcome is None else outcome.value,
             "dead": dead,
             "_id": None if after is None else {"$gt": after},
         }
-        where = {field: value for field, value in wanted.items() if value is not None}
+        where: Document = {field: value for field, value in wanted.items() if value is not None}
+        if state not in (None, State.CLOSED):
+            # as the index of what is unfinished has it
+            where["alive"] = True
+            if state is not State.RUNNING:
+                where |= {"worker": None, "claim_token": None}
         return self._tasks(where, [("_id", 1)], limit)
 
     def why(self, task: TaskId) -> Reason | None:

@@ -53,7 +53,7 @@ class MongoSweep(Core):
         lost: list[str] = []
         for worker in expired:
             if len(lost) < limit:
-                held = {"worker": worker, "state": "running"}
+                held = {"alive": True, "state": "running", "worker": worker}
                 lost += self._ids_of("task", held, [("_id", 1)], limit - len(lost))
         return lost
 
@@ -62,7 +62,7 @@ class MongoSweep(Core):
         return self._ids_of("call", late, [("deadline", 1), ("_id", 1)], limit)
 
     def _late_tasks(self, limit: int) -> list[str]:
-        late = {"alive": True, "deadline": {"$lte": self._now()}}
+        late = {"alive": True, "deadline": {"$gt": 0, "$lte": self._now()}}
         return self._ids_of("task", late, [("deadline", 1), ("_id", 1)], limit)
 
     def _orphans(self, limit: int) -> list[str]:

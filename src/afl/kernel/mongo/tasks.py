@@ -79,7 +79,7 @@ class MongoTasks(MongoClaims):
         )
         if row is None:
             raise NotFound(f"there is no worker {worker}; register it first")
-        where = {"worker": worker, "state": "running"}
+        where = {"alive": True, "state": "running", "worker": worker}
         found = self._database.find("task", where, fields={"fence": 1, "stop_requested": 1})
         mine = {each["fence"]: each["stop_requested"] for each in found}
         return Renewal(

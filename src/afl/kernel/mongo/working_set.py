@@ -140,11 +140,15 @@ class WorkingSet:
         return _first(self._read_tasks({**_HELD, "last_fence": fence}))
 
     def committed_by_fence(self, fence: Fence) -> Task | None:
-        return _first(self._read_tasks({"committed_fence": fence}))
+        # it may have been given another since
+        found = self._read_tasks({"$or": [{"last_fence": fence}, {"former_fence": fence}]})
+        return _first([task for task in found if task.committed_fence == fence])
 
     def taken(self, worker: WorkerId, token: str) -> list[Task]:
         self._send_tasks()
-        return self._read_tasks({"state": "running", "worker": worker, "claim_token": token})
+        return self._read_tasks(
+            {"alive": True, "state": "running", "worker": worker, "claim_token": token}
+        )
 
     def redriven(self, dead: TaskId) -> Task | None:
         """The task that repeats this dead one."""
@@ -388,7 +392,7 @@ class WorkingSet:
         """Tasks whose caller has ended without them, for the sweep."""
         if not self._ended:
             return
-        where = {"caller": {"$in": self._ended}, "alive": True}
+        where = {"caller": {"$in": self._ended, "$gt": ""}, "alive": True}
         for row in self.transaction.find("task", where, fields={"_id": 1}):
             self.transaction.write(
                 "orphan", UpdateOne({"_id": row["_id"]}, {"$setOnInsert": {"left": 1}}, upsert=True)

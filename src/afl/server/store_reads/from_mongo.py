@@ -60,7 +60,7 @@ class MongoReads:
 
     def totals(self, cap: int) -> list[ListTotals]:
         counts = {
-            "running": self._by_list({"state": "running"}, cap),
+            "running": self._by_list({"alive": True, "state": "running"}, cap),
             "queued": self._by_list({"state": "queued"}, cap),
             "dead": self._by_list({"dead": True, "redriven": {"$exists": False}}, cap),
         }
@@ -73,7 +73,7 @@ class MongoReads:
     def held(self, workers: Sequence[WorkerId], each: int) -> Mapping[WorkerId, list[Task]]:
         return {
             worker: sorted(
-                self._tasks({"worker": worker, "state": "running"}, limit=each),
+                self._tasks({"alive": True, "state": "running", "worker": worker}, limit=each),
                 key=lambda task: task.id,
             )
             for worker in workers
