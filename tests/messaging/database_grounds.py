@@ -119,14 +119,15 @@ class _SlowMongo(MongoDatabase):
         super().__init__(url)
         self._slow = slow
 
-    def change_first(
+    def change_one(
         self,
         collection: str,
         where: Mapping[str, Any],
-        change: Mapping[str, Any],
-        sort: Sequence[tuple[str, int]],
+        change: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        sort: Sequence[tuple[str, int]] | None = None,
     ) -> Document | None:
-        found = super().change_first(collection, where, change, sort)
+        found = super().change_one(collection, where, change, sort=sort)
         if found is not None:
             self._slow.delay()
         return found

@@ -75,15 +75,16 @@ class FaultyDatabase(Database):
             self._do(lambda: self._real.write(collection, operations, ordered=ordered))
         )
 
-    def change_first(
+    def change_one(
         self,
         collection: str,
         where: Mapping[str, Any],
-        change: Mapping[str, Any],
-        sort: Sequence[tuple[str, int]],
+        change: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        sort: Sequence[tuple[str, int]] | None = None,
     ) -> Document | None:
         return self._heard(
-            self._do(lambda: self._real.change_first(collection, where, change, sort))
+            self._do(lambda: self._real.change_one(collection, where, change, sort=sort))
         )
 
     def transact(self, work: Callable[[MongoTransaction], T], *, tries: int = 40) -> T:

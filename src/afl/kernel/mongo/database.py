@@ -233,28 +233,15 @@ class Database:
         self,
         collection: str,
         where: Mapping[str, Any],
-        change: Sequence[Mapping[str, Any]],
+        change: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
         sort: Sequence[tuple[str, int]] | None = None,
     ) -> Document | None:
-        """Changes the first document that fits, by a pipeline; answers it as it is then."""
+        """Changes the first document that fits and that nobody else is changing, by an update or
+        a pipeline; answers it as it is then. None if there is none."""
         with self._translated():
             return self._database[collection].find_one_and_update(
-                where, list(change), sort=sort, return_document=ReturnDocument.AFTER
-            )
-
-    def change_first(
-        self,
-        collection: str,
-        where: Mapping[str, Any],
-        change: Mapping[str, Any],
-        sort: Sequence[tuple[str, int]],
-    ) -> Document | None:
-        """Changes the first of these documents that nobody else is changing; answers what it has
-        become. None if there is none."""
-        with self._translated():
-            return self._database[collection].find_one_and_update(
-                where, change, sort=list(sort), return_document=ReturnDocument.AFTER
+                where, change, sort=sort, return_document=ReturnDocument.AFTER
             )
 
     def take_numbers(self, counter: str, count: int) -> int:

@@ -80,7 +80,7 @@ class Receiver:
         if limit == 1 and config.fairness == "strict":
             change = {"$set": {**hold, "place": 0}, "$inc": {"attempts": 1}}
             where = _ready(box, now, is_for_good=True)
-            found = self._database.change_first(MAIL, where, change, ORDER)
+            found = self._database.change_one(MAIL, where, change, sort=ORDER)
             return [] if found is None else [found]
         spread = 1
         while letters := self._next(box, config, limit, now, spread):
