@@ -147,6 +147,23 @@ def test_a_lost_connection_is_replaced_and_rings_once(name: str) -> None:
     bell.close()
 
 
+def test_rings_are_heard_after_a_restore_has_dropped_the_old_ones(name: str) -> None:
+    if not mongo.server_is_there():
+        pytest.skip("there is no MongoDB to test with")
+    with mongo.empty_database() as url:
+        one, other = MongoDoorbell(url), MongoDoorbell(url)
+        assert one.wait_until_listening(LONG)
+        assert other.wait_until_listening(LONG)
+        one.ring([name])
+        assert other.wait([name], LONG)
+        mongo.drop(url)
+        assert other.wait([name], LONG), "whoever waited looks again"
+        one.ring([name])
+        assert other.wait([name], LONG)
+        one.close()
+        other.close()
+
+
 @pytest.mark.parametrize(
     "make",
     [

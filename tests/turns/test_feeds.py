@@ -286,6 +286,20 @@ def test_a_connection_that_is_cut_costs_a_moment(database: Through) -> None:
     feed.close()
 
 
+def test_a_restore_that_drops_everything_costs_a_moment() -> None:
+    with opened("mongo") as database:
+        feed, ear, hearer = database.feed(), database.ear(), Hearer()
+        speaker = Speaker(feed)
+        ear.listen("ann", "t", hearer)
+        speaker.say("Hello")
+        hearer.wait("Hello")
+        mongo.drop(database.url)
+        speaker.say(" again")
+        hearer.wait("Hello again")
+        ear.close()
+        feed.close()
+
+
 def test_nobody_waits_for_what_is_away() -> None:
     for feed, ear in (
         (PostgresFeed("postgresql://127.0.0.1:1/x"), PostgresEar("postgresql://127.0.0.1:1/x")),

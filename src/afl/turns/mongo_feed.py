@@ -21,7 +21,8 @@ from afl.kernel.mongo.transaction import Document
 from afl.turns.relayed_feed import RelayedEar, RelayedFeed, Topic
 
 _COLLECTION = "live"
-_QUIET = WriteConcern(w=1)
+#: Streams tell what is in the journal, which is else written every tenth of a second.
+_QUIET = WriteConcern(w=1, j=True)
 _TIMEOUT_MILLISECONDS = 2000
 
 

@@ -19,7 +19,8 @@ from afl.kernel.mongo.transaction import Document
 from afl.kernel.relayed_doorbell import RelayedDoorbell, Send
 
 _TURN_MILLISECONDS = 500
-_QUIET = WriteConcern(w=1)
+#: Streams tell what is in the journal, which is else written every tenth of a second.
+_QUIET = WriteConcern(w=1, j=True)
 _RINGS: list[dict[str, Any]] = [
     {"$match": {"operationType": {"$in": ["insert", "update", "replace"]}}},
     {"$project": {"documentKey": 1}},
@@ -39,7 +40,8 @@ class MongoDoorbell(RelayedDoorbell):
             rings.watch(_RINGS, max_await_time_ms=_TURN_MILLISECONDS) as stream,
         ):
             self._begin()
-            while not self._closed.is_set():
+            # a stream ends when its collection is dropped, such as by a restore
+            while stream.alive and not self._closed.is_set():
                 change = stream.try_next()
                 if change is not None:
                     self._heard([change["documentKey"]["_id"]])
