@@ -316,7 +316,9 @@ class Database:
                 session.commit_transaction()
             except PyMongoError as error:
                 unknown = error.has_error_label(_UNKNOWN) or isinstance(error, WTimeoutError)
-                if not unknown or attempt == _COMMIT_TRIES - 1:
+                # without any server there is nobody to ask: the caller asks by repeating
+                nobody = isinstance(error, ServerSelectionTimeoutError)
+                if not unknown or nobody or attempt == _COMMIT_TRIES - 1:
                     raise
                 self._wait(self._random.uniform(0, _MAX_WAIT_SECONDS * (attempt + 1)))
             else:
