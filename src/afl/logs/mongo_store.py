@@ -12,14 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Self
 
 from bson.binary import Binary
 from pymongo import DeleteMany, UpdateMany, UpdateOne
 
-from afl.base.closable import Closable
-from afl.kernel.errors import BadRequest
-from afl.kernel.mongo.database import Database
+from afl.kernel.mongo.migrated import MigratedStore
 from afl.kernel.mongo.transaction import Document, MongoTransaction
 from afl.kernel.mongo.values import to_micros
 from afl.logs.applying import Addition, Fit, fit
@@ -27,7 +24,6 @@ from afl.logs.merging import order_of
 from afl.logs.model import FIRST, Chunk, ChunkHead, Closed, Kind, Opened, Slice, StreamKey
 from afl.logs.store import Stream
 
-_MIGRATION = 401
 _MICROSECOND = timedelta(microseconds=1)
 _HEAD = ("stream", "first", "count", "kind", "level", "first_us", "last_us")
 #: So many chunks go in one transaction when old streams are removed, and so many streams.
@@ -37,31 +33,11 @@ _MOST_STREAMS = 200
 _AT_ONCE = 200
 
 
-class MongoLogStore(Closable):
+class MongoLogStore(MigratedStore):
     """The log lines of one database. See `LogStore` for what each method promises."""
 
-    def __init__(self, database: Database) -> None:
-        """The database is closed with it."""
-        self._opened = database
-        self._is_migrated = False
-
-    @classmethod
-    def connect(cls, url: str, *, max_size: int = 4) -> Self:
-        return cls(Database(url, max_size=max_size))
-
-    def close(self) -> None:
-        self._opened.close()
-
-    @property
-    def _database(self) -> Database:
-        """A database without the schema would take everything, and keep no promise."""
-        if not self._is_migrated:
-            if self._opened.find_one("migration", {"_id": _MIGRATION}) is None:
-                raise BadRequest(
-                    "the database has no log lines yet; `afl db migrate` makes room for them"
-                )
-            self._is_migrated = True
-        return self._opened
+    _MIGRATION = 401
+    _MISSING = "the database has no log lines yet; `afl db migrate` makes room for them"
 
     def home(self) -> str:
         found = self._database.find_one("log_home", {})

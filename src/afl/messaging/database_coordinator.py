@@ -1,7 +1,6 @@
 """What the coordinators on databases share: they block, so each statement has a thread.
 
-A database's own part is its `DatabaseMail`, whose operations are done whole or not at all, and
-`send_in`, which makes a message part of a transaction.
+A database's own part is its `DatabaseMail`, whose operations are done whole or not at all.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Protocol
 from afl.base.clock import Clock
 from afl.base.system import SystemClock
 from afl.kernel.doorbell import Doorbell, LocalDoorbell
+from afl.kernel.port import Transaction
 from afl.kernel.waiting import PollPolicy
 from afl.messaging.coordinator import MessageCoordinator, MessageMetrics, Settings
 from afl.messaging.errors import MessageRefused
@@ -62,6 +62,10 @@ class DatabaseMail(Protocol):
         """Of each message: `sent`, `known` or `full`."""
         ...
 
+    def send_in(self, transaction: Transaction, message: AgentMessage) -> None:
+        """Makes a message part of a transaction of the same database."""
+        ...
+
     def receive(self, agent: str, receipt: str, limit: int, visibility: float) -> Received: ...
     def give_back(self, agent: str, receipt: str) -> None:
         """Undoes a receipt that nobody waits for any more."""
@@ -104,11 +108,19 @@ class DatabaseMessageCoordinator(MessageCoordinator):
     def __init__(
         self,
         mail: DatabaseMail,
-        doorbell: Doorbell | None,
-        metrics: MessageMetrics | None,
-        clock: Clock | None,
-        poll: PollPolicy,
+        doorbell: Doorbell | None = None,
+        metrics: MessageMetrics | None = None,
+        clock: Clock | None = None,
+        poll: PollPolicy = POLL,
     ) -> None:
+        """What was given stays the caller's.
+
+        Args:
+            doorbell: tells who waits that something came; without one, only what this object
+                sends is heard at once, and everything else at the next look.
+            clock: measures how long somebody has waited.
+            poll: how often who waits looks when nothing rings.
+        """
         self._mail = mail
         self._doorbell = doorbell or LocalDoorbell()
         self._metrics = metrics or SILENT
@@ -130,6 +142,18 @@ class DatabaseMessageCoordinator(MessageCoordinator):
         return await self._send(
             [message.model_copy(update={"recipient": each}) for each in recipients]
         )
+
+    def send_in(self, transaction: Transaction, message: AgentMessage) -> None:
+        """Has a message sent by a transaction of the kernel's store, such as a commit's writes.
+
+        It is sent exactly if the transaction is committed. A mailbox that is full makes it fail
+        with `StoreUnavailable`, so that it is tried again later. Who waits hears of it when
+        `ring` is called after the commit, or at its next look.
+
+        Raises:
+            MessageRefused: the message cannot be written as JSON.
+        """
+        self._mail.send_in(transaction, message)
 
     def ring(self, recipients: Iterable[AgentId]) -> None:
         """Tells who waits that there may be something."""

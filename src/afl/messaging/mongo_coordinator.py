@@ -9,12 +9,9 @@ from __future__ import annotations
 from afl.base.clock import Clock
 from afl.kernel.doorbell import Doorbell
 from afl.kernel.mongo.database import Database
-from afl.kernel.mongo.transaction import opened
-from afl.kernel.port import Transaction
 from afl.kernel.waiting import PollPolicy
 from afl.messaging.coordinator import MessageMetrics
 from afl.messaging.database_coordinator import POLL, DatabaseMessageCoordinator
-from afl.messaging.models import AgentMessage
 from afl.messaging.mongo.mail import MongoMail
 
 
@@ -29,26 +26,5 @@ class MongoMessageCoordinator(DatabaseMessageCoordinator):
         clock: Clock | None = None,
         poll: PollPolicy = POLL,
     ) -> None:
-        """The database and the doorbell stay the caller's.
-
-        Args:
-            database: such as `MongoStore.database`; its schema is that of `afl db migrate`.
-            doorbell: tells who waits that something came; without one, only what this object
-                sends is heard at once, and everything else at the next look.
-            clock: measures how long somebody has waited.
-            poll: how often who waits looks when nothing rings.
-        """
-        self._mongo = MongoMail(database)
-        super().__init__(self._mongo, doorbell, metrics, clock, poll)
-
-    def send_in(self, transaction: Transaction, message: AgentMessage) -> None:
-        """Has a message sent by a transaction of the kernel's store, such as a commit's writes.
-
-        It is sent exactly if the transaction is committed. A mailbox that is full makes it fail
-        with `StoreUnavailable`, so that it is tried again later. Who waits hears of it when
-        `ring` is called after the commit, or at its next look.
-
-        Raises:
-            MessageRefused: the message cannot be written as JSON.
-        """
-        self._mongo.send_in(opened(transaction), message)
+        """`database`: such as `MongoStore.database`, with the schema of `afl db migrate`."""
+        super().__init__(MongoMail(database), doorbell, metrics, clock, poll)

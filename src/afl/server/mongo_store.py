@@ -10,54 +10,32 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 from bson.binary import Binary
 from pymongo import DeleteMany, DeleteOne, InsertOne, UpdateOne
 from pymongo.errors import BulkWriteError
 
-from afl.base.closable import Closable
-from afl.kernel.errors import BadRequest
 from afl.kernel.model import Json
-from afl.kernel.mongo.database import Database, is_duplicate
+from afl.kernel.mongo.migrated import MigratedStore
+from afl.kernel.mongo.refusals import is_duplicate
 from afl.kernel.mongo.transaction import Document, MongoTransaction
 from afl.kernel.mongo.values import to_micros
 from afl.server.mongo.rows import entry_of, hook_of, job_of, text_of, token_of
 from afl.server.store import KEPT, AuditEntry, Job, SavedFilter, Token, WebHook
 
-_MIGRATION = 501
 _MINUTE = timedelta(minutes=1)
 
 
-class MongoServerStore(Closable):
+class MongoServerStore(MigratedStore):
     """Threads may share one. See `ServerStore` for what each method promises.
 
     It has connections of its own: who asks is found out, and what they do is written down, also
     while long queries have all the others.
     """
 
-    def __init__(self, database: Database) -> None:
-        """The database is closed with it."""
-        self._opened = database
-        self._is_migrated = False
-
-    @classmethod
-    def connect(cls, url: str, *, max_size: int = 4) -> Self:
-        return cls(Database(url, max_size=max_size))
-
-    def close(self) -> None:
-        self._opened.close()
-
-    @property
-    def _database(self) -> Database:
-        """A database without the schema would take everything, and keep no name its own."""
-        if not self._is_migrated:
-            if self._opened.find_one("migration", {"_id": _MIGRATION}) is None:
-                raise BadRequest(
-                    "the database has no collections of the server yet; `afl db migrate` makes them"
-                )
-            self._is_migrated = True
-        return self._opened
+    _MIGRATION = 501
+    _MISSING = "the database has no collections of the server yet; `afl db migrate` makes them"
 
     def add_token(self, token: Token) -> bool:
         return self._insert(

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 from pymongo import UpdateOne
 
-from afl.kernel.mongo.database import Database, LostRace
+from afl.kernel.mongo.database import Database
+from afl.kernel.mongo.refusals import LostRace
 from afl.kernel.mongo.transaction import MongoTransaction
 from tests.architecture.repository import ROOT
 

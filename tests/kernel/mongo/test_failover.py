@@ -23,8 +23,9 @@ from afl.kernel.model import (
     WorkerId,
     WorkerSpec,
 )
-from afl.kernel.mongo.database import Database, NotReplicated
+from afl.kernel.mongo.database import Database
 from afl.kernel.mongo.migrate import migrate
+from afl.kernel.mongo.refusals import NotReplicated
 from afl.kernel.mongo.store import MongoStore
 from tests.chaos.mongo_server import PrivateMongo, find_mongod
 from tests.chaos.server import free_port

@@ -16,7 +16,7 @@ from afl.kernel import rules
 from afl.kernel.errors import NotFound
 from afl.kernel.model import Call, Claim, ClaimRequest, Fence, TaskId, WorkerId
 from afl.kernel.mongo.core import Core
-from afl.kernel.mongo.rows import worker_out
+from afl.kernel.mongo.rows import held_by, worker_out
 from afl.kernel.mongo.transaction import Document
 from afl.kernel.mongo.values import to_micros
 
@@ -142,12 +142,7 @@ class MongoClaims(Core):
         of the fences."""
         if request.token is None:
             return []
-        mine = {
-            "alive": True,
-            "state": "running",
-            "worker": request.worker,
-            "claim_token": request.token,
-        }
+        mine = held_by(request.worker, request.token)
         return self._database.find("task", mine, sort=[("fence", 1)])
 
     def _check_live(self, worker: WorkerId) -> None:

@@ -54,6 +54,10 @@ class Core:
 
         They are taken after the transaction that wants them has begun, or after the task was seen
         that will have one: so they are greater than every fence that was seen.
+
+        By majority, although what is written with them is too: a number that a failover takes back
+        is given twice, and a worker that was stopped with it in hand could take a task under it
+        when the other holder has lost its own. Then the fence of one would let the other in.
         """
         return self._database.take_numbers("fence", count)
 

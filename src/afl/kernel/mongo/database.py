@@ -1,4 +1,4 @@
-"""Connections and transactions: one place that knows how MongoDB fails.
+"""Connections and transactions: one place that knows what to do when MongoDB fails.
 
 Everything here may be repeated: a transaction that lost a race is done again as a whole, after a
 short random wait. A commit whose result is unknown is asked for again, which the server answers by
@@ -13,7 +13,6 @@ never what a caller may have filled with operators.
 from __future__ import annotations
 
 import random
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,11 +26,8 @@ from pymongo.collection import Collection
 from pymongo.errors import (
     BulkWriteError,
     ConfigurationError,
-    ConnectionFailure,
-    DocumentTooLarge,
     DuplicateKeyError,
     InvalidURI,
-    OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
     WTimeoutError,
@@ -40,9 +36,10 @@ from pymongo.read_concern import ReadConcern
 from pymongo.results import BulkWriteResult
 from pymongo.uri_parser import parse_uri
 
-from afl.kernel.errors import BadRequest, KernelError, StoreUnavailable
+from afl.kernel.errors import BadRequest, StoreUnavailable
 from afl.kernel.mongo.abandoned import APP_NAME, Abandoned
 from afl.kernel.mongo.clock import ServerClock
+from afl.kernel.mongo.refusals import UNKNOWN, NotReplicated, is_race, translate
 from afl.kernel.mongo.transaction import Document, MongoTransaction, Operation
 
 T = TypeVar("T")
@@ -51,8 +48,6 @@ T = TypeVar("T")
 DEFAULT_NAME = "afl"
 _MAJORITY = WriteConcern(w="majority", j=True, wtimeout=30_000)
 _SNAPSHOT = ReadConcern("snapshot")
-_TRANSIENT = "TransientTransactionError"
-_UNKNOWN = "UnknownTransactionCommitResult"
 _TRIES = 40
 #: Whoever has lost so many races may be up against somebody who is dead.
 _TRIES_AMONG_THE_LIVING = 10
@@ -63,27 +58,6 @@ _MAX_WAIT_SECONDS = 0.1
 _HEARTBEAT_MILLISECONDS = 1000
 #: MongoDB 5.0
 _LEAST_WIRE_VERSION = 13
-_DUPLICATE = 11000
-#: Said by a server without a replica set when a transaction begins.
-_ILLEGAL = 20
-#: Shut down, stepped down, interrupted by an operator, unreachable, over its time.
-_AWAY = frozenset({6, 7, 50, 64, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436})
-#: What the driver says of a member of a replica set that nobody has begun.
-_NOT_INITIATED = "server_type: RSGhost"
-_TIMEOUTS = re.compile(r" \(configured timeouts: [^)]*\)|, Timeout: .*", re.DOTALL)
-#: Said to a user who is not known, or may not do this.
-_REFUSED = frozenset({13, 18})
-
-
-class NotReplicated(KernelError):
-    """The server has no transactions, on which everything here depends."""
-
-    code = "kernel.not_replicated"
-
-
-class LostRace(StoreUnavailable):
-    """Somebody else is writing the same: at work, or gone without having ended a transaction, which
-    whoever meets it ends after some seconds."""
 
 
 class Database:
@@ -280,8 +254,8 @@ class Database:
                 return self._once(work)
             except PyMongoError as error:
                 self._note_away(error)
-                if not _is_race(error) or attempt == tries - 1:
-                    raise _translate(error) from error
+                if not is_race(error) or attempt == tries - 1:
+                    raise translate(error) from error
             if attempt == _TRIES_AMONG_THE_LIVING:
                 self._abandoned.end()
             bound = min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt)
@@ -315,7 +289,7 @@ class Database:
             try:
                 session.commit_transaction()
             except PyMongoError as error:
-                unknown = error.has_error_label(_UNKNOWN) or isinstance(error, WTimeoutError)
+                unknown = error.has_error_label(UNKNOWN) or isinstance(error, WTimeoutError)
                 # without any server there is nobody to ask: the caller asks by repeating
                 nobody = isinstance(error, ServerSelectionTimeoutError)
                 if not unknown or nobody or attempt == _COMMIT_TRIES - 1:
@@ -333,7 +307,7 @@ class Database:
             raise  # what it means, only the caller knows
         except PyMongoError as error:
             self._note_away(error)
-            raise _translate(error) from error
+            raise translate(error) from error
 
     def _note_away(self, error: PyMongoError) -> None:
         self._is_away = self._is_away or isinstance(error, ServerSelectionTimeoutError)
@@ -350,47 +324,3 @@ class Database:
     def _server_time(self) -> datetime:
         told: datetime = self._client.admin.command("hello")["localTime"]
         return told
-
-
-def is_duplicate(error: PyMongoError) -> bool:
-    """Whether a write was refused because its key is there already."""
-    if isinstance(error, BulkWriteError):
-        details: Mapping[str, Any] = error.details or {}
-        codes = {each.get("code") for each in details.get("writeErrors", ())}
-        return codes == {_DUPLICATE}
-    return isinstance(error, DuplicateKeyError)
-
-
-def _is_race(error: PyMongoError) -> bool:
-    return error.has_error_label(_TRANSIENT) or is_duplicate(error)
-
-
-def _reason(error: PyMongoError) -> str:
-    """What is wrong, without all that the driver knows of the servers."""
-    if _NOT_INITIATED in str(error):
-        return (
-            "its replica set was never initiated. Run `rs.initiate()` once in the shell of a member"
-        )
-    return _TIMEOUTS.sub("", str(error))
-
-
-def _translate(error: PyMongoError) -> Exception:
-    if isinstance(error, DocumentTooLarge):
-        return BadRequest(f"MongoDB cannot store this: {error}")
-    if isinstance(error, OperationFailure) and error.code == _ILLEGAL:
-        return NotReplicated(
-            "This MongoDB has no transactions. Make it a replica set: start it with "
-            "`--replSet rs0` and run `rs.initiate()` once in its shell."
-        )
-    if isinstance(error, OperationFailure) and error.code in _REFUSED:
-        return StoreUnavailable(
-            f"The database refuses the user of the URL: {error.details and error.details['errmsg']}"
-        )
-    away = isinstance(error, OperationFailure) and error.code in _AWAY
-    if isinstance(error, ConnectionFailure | WTimeoutError) or away:
-        return StoreUnavailable(f"The database cannot answer now: {_reason(error)}")
-    if _is_race(error):
-        return LostRace(f"Others are writing the same documents: {error}")
-    if error.has_error_label(_UNKNOWN):
-        return StoreUnavailable(f"The database does not say whether it has committed: {error}")
-    return error

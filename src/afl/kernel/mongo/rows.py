@@ -281,6 +281,17 @@ def box_in(box: str, start: int, hashes: list[CardHash]) -> list[Document]:
     return [{"box": box, "at": at, "card": card} for at, card in enumerate(hashes, start)]
 
 
+def held_by(worker: WorkerId | None = None, token: str | None = None) -> Document:
+    """Fits the tasks in the hands of all workers, of one, or what a token of it took; in the words
+    of the index that has the unfinished ones alone."""
+    where: Document = {"alive": True, "state": "running"}
+    if worker is not None:
+        where["worker"] = worker
+    if token is not None:
+        where["claim_token"] = token
+    return where
+
+
 def lane_id(tenant: str, lane: str) -> Document:
     """The key of a lane, and of an idem."""
     return {"tenant": tenant, "name": lane}

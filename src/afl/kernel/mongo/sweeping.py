@@ -9,8 +9,9 @@ from typing import Any
 from pymongo import DeleteOne
 
 from afl.kernel.machine import mending, transitions
-from afl.kernel.model import Swept, TaskId
+from afl.kernel.model import Swept, TaskId, WorkerId
 from afl.kernel.mongo.core import Core
+from afl.kernel.mongo.rows import held_by
 from afl.kernel.mongo.values import to_micros
 from afl.kernel.mongo.working_set import WorkingSet
 
@@ -44,7 +45,7 @@ class MongoSweep(Core):
     def _lost_tasks(self, limit: int) -> list[str]:
         """By the expiry of their workers, then id. Few workers hold something; most that there
         ever were do not."""
-        holders = self._database.distinct("task", "worker", {"state": "running", "alive": True})
+        holders = self._database.distinct("task", "worker", held_by())
         expired = self._ids_of(
             "worker",
             {"_id": {"$in": holders}, "expires_at": {"$lte": self._now()}},
@@ -53,7 +54,7 @@ class MongoSweep(Core):
         lost: list[str] = []
         for worker in expired:
             if len(lost) < limit:
-                held = {"alive": True, "state": "running", "worker": worker}
+                held = held_by(WorkerId(worker))
                 lost += self._ids_of("task", held, [("_id", 1)], limit - len(lost))
         return lost
 

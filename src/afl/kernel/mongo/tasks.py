@@ -26,7 +26,7 @@ from afl.kernel.model import (
 )
 from afl.kernel.mongo.claims import MongoClaims
 from afl.kernel.mongo.core import no_call, no_task
-from afl.kernel.mongo.rows import lane_id
+from afl.kernel.mongo.rows import held_by, lane_id
 from afl.kernel.mongo.values import to_micros, to_time
 from afl.kernel.mongo.working_set import WorkingSet
 from afl.kernel.port import Writes
@@ -79,8 +79,9 @@ class MongoTasks(MongoClaims):
         )
         if row is None:
             raise NotFound(f"there is no worker {worker}; register it first")
-        where = {"alive": True, "state": "running", "worker": worker}
-        found = self._database.find("task", where, fields={"fence": 1, "stop_requested": 1})
+        found = self._database.find(
+            "task", held_by(worker), fields={"fence": 1, "stop_requested": 1}
+        )
         mine = {each["fence"]: each["stop_requested"] for each in found}
         return Renewal(
             to_time(row["expires_at"]),
@@ -97,7 +98,7 @@ class MongoTasks(MongoClaims):
         eager: ClaimRequest | None = None,
     ) -> list[Committed]:
         def work(rows: WorkingSet) -> list[Committed]:
-            steps = _apply(rows, commits)
+            steps = _apply(rows, commits, eager)
             answers = hand_out(rows, steps, eager)
             _run_writes_once(rows, steps, writes)
             return answers
@@ -115,7 +116,7 @@ class MongoTasks(MongoClaims):
         repeats the request for its claims as it would for a lost answer."""
 
         def work(rows: WorkingSet) -> tuple[list[Committed], list[Claim], int]:
-            steps = _apply(rows, commits)
+            steps = _apply(rows, commits, request)
             answers = hand_on(rows, steps, request)
             _run_writes_once(rows, steps, writes)
             return answers
@@ -170,8 +171,8 @@ def _known_idems(rows: WorkingSet, specs: Sequence[TaskSpec]) -> dict[tuple[str,
     return known
 
 
-def _apply(rows: WorkingSet, commits: Sequence[Commit]) -> list[Step]:
-    rows.load_fences(commit.fence for commit in commits)
+def _apply(rows: WorkingSet, commits: Sequence[Commit], request: ClaimRequest | None) -> list[Step]:
+    rows.load_fences([commit.fence for commit in commits], request)
     rows.load_calls(call for commit in commits for call in commit.applied)
     return [apply(rows, rows, commit) for commit in commits]
 

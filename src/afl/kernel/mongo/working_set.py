@@ -16,6 +16,7 @@ from afl.kernel.model import (
     CallStatus,
     Card,
     CardHash,
+    ClaimRequest,
     Fence,
     Json,
     Loss,
@@ -32,6 +33,7 @@ from afl.kernel.mongo.rows import (
     RowDocuments,
     box_in,
     counts_out,
+    held_by,
     lane_id,
     loss_in,
     worker_in,
@@ -85,6 +87,8 @@ class WorkingSet:
         self._fresh: set[str] = set()
         self._tasks: dict[TaskId, _Held | None] = {}
         self._by_fence: dict[Fence, _Held] = {}
+        #: whose tasks are all here
+        self._tokens: set[tuple[WorkerId, str]] = set()
         self._calls: dict[CallId, Call | None] = {}
         self._stored_calls: dict[CallId, Document] = {}
         self._lanes = Lanes(transaction)
@@ -125,9 +129,15 @@ class WorkingSet:
             for task in wanted:
                 self._tasks.setdefault(task, None)
 
-    def load_fences(self, fences: Iterable[Fence]) -> None:
-        """Reads what many fences hold, and the callers and calls that this will answer."""
-        found = self._read_tasks({**_HELD, "last_fence": {"$in": list(fences), "$gt": 0}})
+    def load_fences(self, fences: Sequence[Fence], request: ClaimRequest | None = None) -> None:
+        """Reads what many fences hold, and the callers and calls that this will answer; with them,
+        what the token of a request has taken."""
+        where: Document = {**_HELD, "last_fence": {"$in": list(fences), "$gt": 0}}
+        if request is not None and request.token is not None:
+            where = {"$or": [where, held_by(request.worker, request.token)]}
+            self._tokens.add((request.worker, request.token))
+        held = set(fences)
+        found = [task for task in self._read_tasks(where) if task.fence in held]
         calls = [task.parent_call for task in found if task.parent_call is not None]
         callers = [self._held(task.id).caller for task in found]
         self.load_tasks(caller for caller in callers if caller is not None)
@@ -145,10 +155,12 @@ class WorkingSet:
         return _first([task for task in found if task.committed_fence == fence])
 
     def taken(self, worker: WorkerId, token: str) -> list[Task]:
-        self._send_tasks()
-        return self._read_tasks(
-            {"alive": True, "state": "running", "worker": worker, "claim_token": token}
-        )
+        if (worker, token) not in self._tokens:
+            self._send_tasks()
+            self._read_tasks(held_by(worker, token))
+            self._tokens.add((worker, token))
+        tasks = [held.task for held in self._tasks.values() if held is not None]
+        return [task for task in tasks if (task.worker, task.claim_token) == (worker, token)]
 
     def redriven(self, dead: TaskId) -> Task | None:
         """The task that repeats this dead one."""

@@ -8,7 +8,8 @@ from typing import TypeVar
 from pymongo import DeleteMany, InsertOne
 
 from afl.base.system import SystemIds
-from afl.kernel.mongo.database import Database, LostRace
+from afl.kernel.mongo.database import Database
+from afl.kernel.mongo.refusals import LostRace
 from afl.kernel.mongo.transaction import MongoTransaction
 from afl.kernel.mongo.values import to_micros
 from afl.messaging.asking import NOT_MIGRATED, ask_until_heard

@@ -14,8 +14,9 @@ from pymongo import DeleteMany, DeleteOne, UpdateOne
 
 from afl.base.system import SystemIds
 from afl.kernel.mongo.database import Database
-from afl.kernel.mongo.transaction import Document, MongoTransaction
+from afl.kernel.mongo.transaction import Document, MongoTransaction, opened
 from afl.kernel.mongo.values import to_micros
+from afl.kernel.port import Transaction
 from afl.messaging.coordinator import Settings
 from afl.messaging.database_coordinator import Received
 from afl.messaging.errors import MessageRefused
@@ -67,9 +68,9 @@ class MongoMail:
             self._prune()
         return outcomes
 
-    def send_in(self, transaction: MongoTransaction, message: AgentMessage) -> None:
+    def send_in(self, transaction: Transaction, message: AgentMessage) -> None:
         """Has a message sent if and when the transaction is committed."""
-        self._sender.put(transaction, [letter_of(message)], whole=True)
+        self._sender.put(opened(transaction), [letter_of(message)], whole=True)
 
     def _send(self, letters: Sequence[Document]) -> list[str]:
         def work(transaction: MongoTransaction) -> list[str]:

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 import psycopg
 
 from afl.base.system import SystemIds
-from afl.kernel.postgres.database import Database, PostgresTransaction, Row
+from afl.kernel.port import Transaction
+from afl.kernel.postgres.database import Database, Row
 from afl.kernel.postgres.packing import Parameters, word_array
+from afl.kernel.postgres.transactions import opened
 from afl.messaging.asking import NOT_MIGRATED, ask_until_heard
 from afl.messaging.coordinator import Settings
 from afl.messaging.database_coordinator import Received
@@ -52,11 +54,13 @@ class PostgresMail:
             self._ask("prune", {})
         return [outcome for _, outcome in rows]
 
-    def send_in(self, transaction: PostgresTransaction, message: AgentMessage) -> None:
+    def send_in(self, transaction: Transaction, message: AgentMessage) -> None:
         """Has a message sent if and when the transaction is committed."""
         message = traced(message)  # now: whoever commits may be in another span, or in none
         pack_messages([message], whole=True)  # refuse now what cannot be written
-        transaction.gather(HOT["send"], lambda items: pack_messages(items, whole=True), message)
+        opened(transaction).gather(
+            HOT["send"], lambda items: pack_messages(items, whole=True), message
+        )
 
     def receive(self, agent: str, receipt: str, limit: int, visibility: float) -> Received:
         parameters: Parameters = {

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pymongo import DeleteMany, InsertOne
 from pymongo.errors import BulkWriteError
 
-from afl.kernel.mongo.database import LostRace, is_duplicate
+from afl.kernel.mongo.refusals import LostRace, is_duplicate
 from afl.kernel.mongo.transaction import Document
 from afl.kernel.mongo.values import to_micros
 from afl.runtime.mongo.core import MongoCore

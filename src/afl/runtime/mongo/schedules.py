@@ -9,7 +9,7 @@ from typing import Any
 from pymongo import DeleteMany, DeleteOne, InsertOne, UpdateMany, UpdateOne
 
 from afl.kernel.errors import Fenced
-from afl.kernel.mongo.database import LostRace
+from afl.kernel.mongo.refusals import LostRace
 from afl.kernel.mongo.transaction import Document, MongoTransaction, opened
 from afl.kernel.mongo.values import to_micros, to_time
 from afl.kernel.port import Transaction

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pymongo import DeleteMany, InsertOne, UpdateMany, UpdateOne
 
 from afl.kernel.model import CallStatus, Json, State
-from afl.kernel.mongo.database import LostRace
+from afl.kernel.mongo.refusals import LostRace
 from afl.kernel.mongo.transaction import Document, MongoTransaction
 from afl.kernel.mongo.values import to_micros
 from afl.kernel.requests import json_copy

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from afl.kernel.model import State, Task, TaskId, WorkerId
-from afl.kernel.mongo.rows import RowDocuments
+from afl.kernel.mongo.rows import RowDocuments, held_by
 from afl.kernel.mongo.store import MongoStore
 from afl.kernel.mongo.transaction import Document
 from afl.kernel.mongo.values import Values, to_micros, to_time
@@ -60,7 +60,7 @@ class MongoReads:
 
     def totals(self, cap: int) -> list[ListTotals]:
         counts = {
-            "running": self._by_list({"alive": True, "state": "running"}, cap),
+            "running": self._by_list(held_by(), cap),
             "queued": self._by_list({"state": "queued"}, cap),
             "dead": self._by_list({"dead": True, "redriven": {"$exists": False}}, cap),
         }
@@ -73,7 +73,7 @@ class MongoReads:
     def held(self, workers: Sequence[WorkerId], each: int) -> Mapping[WorkerId, list[Task]]:
         return {
             worker: sorted(
-                self._tasks({"alive": True, "state": "running", "worker": worker}, limit=each),
+                self._tasks(held_by(worker), limit=each),
                 key=lambda task: task.id,
             )
             for worker in workers

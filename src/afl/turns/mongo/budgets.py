@@ -62,11 +62,12 @@ class MongoBudgets(MongoCore):
         by_key = {budget.key: budget for budget in map(budget_out, found)}
         return [by_key[key] for key in dict.fromkeys(keys) if key in by_key]
 
-    def list_budgets(self, tenant: str = "default", limit: int = 100) -> list[Budget]:
+    def list_budgets(self, tenant: str | None = "default", limit: int = 100) -> list[Budget]:
         if limit <= 0:
             return []
         order = [("_id.tenant", 1), ("_id.scope", 1), ("_id.key", 1)]
-        found = self._database.find(BUDGETS, {"_id.tenant": tenant}, sort=order, limit=limit)
+        wanted = {} if tenant is None else {"_id.tenant": tenant}
+        found = self._database.find(BUDGETS, wanted, sort=order, limit=limit)
         return [budget_out(row) for row in found]
 
     def reserve(self, transaction: Transaction, hold: Hold) -> None:
