@@ -10,12 +10,15 @@ import psycopg
 import pytest
 
 from afl.app.migrating import migrate
+from afl.app.services import connect
 from afl.cli import exit_codes
 from afl.kernel.model import ClaimRequest, Close, Commit, Outcome, TaskSpec, WorkerId, WorkerSpec
 from afl.kernel.postgres.database import Database
 from afl.kernel.postgres.store import PostgresStore
+from afl.runtime.step import WorkflowId
 from afl.server.postgres_store import PostgresServerStore
 from afl.server.store import AuditEntry
+from tests.cli.deployed import deployed_database, finished, worker
 from tests.cli.runner import process, run
 from tests.cli.test_json_shapes import validate
 from tests.kernel.postgres.databases import (
@@ -119,10 +122,24 @@ def test_json_has_its_shape(url: str) -> None:
         assert json.loads(result.stdout) == {
             "version": 1,
             "removed": removed,
+            "runs_removed": 0,
             "audit_removed": 0,
             "limit_reached": reached,
         }
         assert result.stderr == ""
+
+
+def test_runs_go_with_their_steps_and_no_sooner() -> None:
+    with deployed_database() as url, worker(url):
+        name = finished(url, "Hello", "-i", "name=Ada")
+        assert "nothing to do" in run("db", "rotate", "--database", url).stderr
+        told = run("db", "rotate", "--older-than", "1ms", "--database", url)
+        assert told.stderr == "removed 1 run and 3 tasks\n"
+        gone = run("runs", "get", name, "--database", url)
+        assert gone.exit_code == exit_codes.UNREADABLE
+        assert gone.stderr.startswith(f"error: There is no run {name}")
+        with connect(url) as services:
+            assert services.persistence.get_steps_by_workflow(WorkflowId(name)) == []
 
 
 def test_the_audit_trail_has_an_age_of_its_own(url: str) -> None:

@@ -216,3 +216,16 @@ def test_a_server_lets_in_who_has_a_token(served: str, tmp_path: Path) -> None:
         assert http.get(f"/runs/{kept}").json()["workflow"] == "demo.Hello"
         afl(served, "tokens", "revoke", made["token"]["id"])
         eventually(lambda: http.get("/runs").status_code == 401, "the token is worthless")
+
+
+def test_old_runs_go_with_all_that_they_left(served: str) -> None:
+    name = finished(served, "Hello", "-i", "name=Ada")
+    live = submit(served, "Wait", "-i", "key=for-ever")
+    told = json.loads(afl(served, "db", "rotate", "--older-than", "1ms", "--json").stdout)
+    assert told["removed"] >= 2  # the run and its step, at least
+    gone = run("runs", "get", name, "--database", served)
+    assert gone.exit_code == exit_codes.UNREADABLE
+    assert f"no run {name}" in gone.stderr
+    assert "running" in afl(served, "runs", "get", live).stdout
+    assert afl(served, "db", "rotate", "--older-than", "1ms").stderr.startswith("nothing to do")
+    afl(served, "runs", "cancel", live)

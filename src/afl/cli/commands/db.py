@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from types import ModuleType
 
@@ -110,7 +111,7 @@ def status(ctx: click.Context, database: str | None, as_json: bool) -> None:
     "--limit",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Stop when N tasks are removed; a run goes whole, so it may be a few more.",
+    help="Stop when N runs or tasks are removed; a run goes whole, so it may be a few more.",
 )
 @_database
 @_json
@@ -122,7 +123,7 @@ def rotate(
     database: str | None,
     as_json: bool,
 ) -> None:
-    """Remove runs that finished long ago, with all their tasks, in small transactions.
+    """Remove runs that finished long ago, with their steps and tasks, in small transactions.
 
     Dead letters go with their runs, and log lines when the last of their stream is that old. The
     audit trail has an age of its own, the setting AFL_AUDIT_RETENTION, else 52w. It is safe to run
@@ -133,18 +134,16 @@ def rotate(
     url = _url(ctx, database)
     settings = Settings.load()
     _refuse_pending(url)
-    removed = _rotate(
-        url, _age(settings.retention_ms if older_than_ms is None else older_than_ms), limit
-    )
+    age = _age(settings.retention_ms if older_than_ms is None else older_than_ms)
+    runs, removed = _rotate(url, age, limit)
     forgotten = _rotate_audit(url, _age(settings.audit_retention_ms), limit)
-    reached = limit is not None and removed >= limit
+    reached = limit is not None and max(removed, runs) >= limit
     if as_json:
-        told = {"removed": removed, "audit_removed": forgotten, "limit_reached": reached}
-        terminal.json({"version": 1, **told})
+        told = {"removed": removed, "runs_removed": runs, "audit_removed": forgotten}
+        terminal.json({"version": 1, **told, "limit_reached": reached})
         return
-    terminal.say(
-        f"removed {count(removed, 'task')}" if removed else "nothing to do: no run is that old"
-    )
+    gone = [count(n, what) for n, what in ((runs, "run"), (removed, "task")) if n]
+    terminal.say(f"removed {' and '.join(gone)}" if gone else "nothing to do: no run is that old")
     if forgotten:
         terminal.say(f"removed from the audit trail: {forgotten}")
     if reached:
@@ -164,30 +163,38 @@ def _refuse_pending(url: str) -> None:
         )
 
 
-def _rotate(url: str, older_than: timedelta, limit: int | None) -> int:
-    """Removes old runs batch by batch. Answers how many tasks have gone."""
+def _rotate(url: str, older_than: timedelta, limit: int | None) -> tuple[int, int]:
+    """Removes old runs, first their tasks. Answers how many runs and tasks have gone."""
     from afl.app.engines import known_engine
-    from afl.kernel.errors import StoreUnavailable
 
-    removed = 0
     engine = known_engine(url)
     with engine.connect(engine.persistence, url, max_size=1) as persistence:
         store = persistence.kernel
-        while limit is None or removed < limit:
-            batch = _BATCH if limit is None else min(_BATCH, limit - removed)
-            try:
-                gone = store.rotate(older_than, batch)
-            except StoreUnavailable as error:
-                raise CommandError(
-                    f"stopped after {count(removed, 'task')}: {error.message}",
-                    help="what is removed stays removed; run the command again for the rest",
-                ) from error
-            if not gone:
-                break
-            removed += gone
+        tasks = _remove("task", lambda most: store.rotate(older_than, most), limit)
+        runs = _remove("run", lambda most: persistence.forget_runs(older_than, most), limit)
         # usage stays: the accounts outlive the runs
         engine.load(engine.turns)(store).forget_closed()
     _rotate_logs(url, older_than, limit)
+    return runs, tasks
+
+
+def _remove(what: str, some: Callable[[int], int], limit: int | None) -> int:
+    """Removes batch by batch, up to a limit. Answers how many have gone."""
+    from afl.kernel.errors import StoreUnavailable
+
+    removed = 0
+    while limit is None or removed < limit:
+        batch = _BATCH if limit is None else min(_BATCH, limit - removed)
+        try:
+            gone = some(batch)
+        except StoreUnavailable as error:
+            raise CommandError(
+                f"stopped after {count(removed, what)}: {error.message}",
+                help="what is removed stays removed; run the command again for the rest",
+            ) from error
+        if not gone:
+            break
+        removed += gone
     return removed
 
 
@@ -196,22 +203,16 @@ def _rotate_logs(url: str, older_than: timedelta, limit: int | None) -> None:
     from afl.app.log_reading import stored_logs
 
     with stored_logs(url) as logs:
-        while logs.rotate(older_than, limit or _BATCH) and limit is None:
-            pass
+        _remove("log stream", lambda most: logs.rotate(older_than, most), limit)
 
 
 def _rotate_audit(url: str, older_than: timedelta, limit: int | None) -> int:
     """Removes old entries of the audit trail. Answers how many have gone."""
     from afl.app.engines import known_engine
 
-    removed = 0
     engine = known_engine(url)
     with engine.connect(engine.server, url, max_size=1) as store:
-        while gone := store.rotate_audit(older_than, limit or _BATCH):
-            removed += gone
-            if limit is not None:
-                break
-    return removed
+        return _remove("audit record", lambda most: store.rotate_audit(older_than, most), limit)
 
 
 def _url(ctx: click.Context, given: str | None) -> str:
