@@ -3,6 +3,11 @@
 A page is 200 runs, the newest first, with how many steps each of them has in which state: what the
 list in the browser shows. Pages are asked for with many kinds of filters, each time with other
 values, and the counts by state beside them. Only the store is measured, not HTTP.
+
+Between the pages the same sum is added up again and again, about 10 ms of work that asks nobody:
+how far its slowest are from its median is what the machine itself adds to the 99th of 100 cases.
+Each page is asked for three times, too: the first time counts, and the best of the three stands
+beside it, which a machine that stops for a moment now and then does not delay.
 """
 
 from __future__ import annotations
@@ -28,6 +33,9 @@ PAGE = 200
 #: What a page may take in the 99th of 100 cases.
 BOUND_MS = 50.0
 _WARM_UP = 5
+_TRIES = 3
+#: Numbers that make about 10 ms of work.
+_SUM = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,8 @@ class Kind:
     #: pages from the middle of the list instead of its beginning
     deep: bool = False
     pages: list[float] = field(default_factory=list)
+    #: the best of each three
+    best: list[float] = field(default_factory=list)
     counts: list[float] = field(default_factory=list)
     found: list[int] = field(default_factory=list)
 
@@ -100,7 +110,15 @@ def kinds(store: PersistenceAPI) -> dict[str, Kind]:
     }
 
 
-def measure(server: str, plan: Plan) -> Mapping[str, Kind]:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How long pages took by kind, and work that nothing but the machine can delay."""
+
+    kinds: Mapping[str, Kind]
+    machine: list[float]
+
+
+def measure(server: str, plan: Plan) -> Measured:
     """Every kind in turns, in a database of its own."""
     with database(server) as url:
         migrate(url)
@@ -110,10 +128,12 @@ def measure(server: str, plan: Plan) -> Mapping[str, Kind]:
             asked = kinds(store)
             deep = _middle(store)
             rng = Random("api")
+            machine = []
             for number in range(_WARM_UP + plan.rounds):
                 for kind in asked.values():
                     _ask(store, kind, rng, deep, is_counted=number >= _WARM_UP)
-            return asked
+                    machine.append(_add_up())
+            return Measured(asked, machine)
         finally:
             store.close()
 
@@ -128,31 +148,54 @@ def _ask(
     store: PersistenceAPI, kind: Kind, rng: Random, deep: WorkflowId, *, is_counted: bool
 ) -> None:
     wanted = kind.make(rng)
+    before = deep if kind.deep else None
+    times, found = [], 0
+    for _ in range(_TRIES):
+        begun = time.perf_counter()
+        page = store.search_runs(wanted, before=before, limit=PAGE)
+        store.tallies([each.id for each in page])
+        times.append((time.perf_counter() - begun) * 1000)
+        found = len(page)
     begun = time.perf_counter()
-    page = store.search_runs(wanted, before=deep if kind.deep else None, limit=PAGE)
-    store.tallies([each.id for each in page])
-    listed = time.perf_counter()
     store.count_runs(wanted)
     if is_counted:
-        kind.pages.append((listed - begun) * 1000)
-        kind.counts.append((time.perf_counter() - listed) * 1000)
-        kind.found.append(len(page))
+        kind.pages.append(times[0])
+        kind.best.append(min(times))
+        kind.counts.append((time.perf_counter() - begun) * 1000)
+        kind.found.append(found)
 
 
-def report(asked: Mapping[str, Kind], plan: Plan) -> str:
+def _add_up() -> float:
+    begun = time.perf_counter()
+    sum(range(_SUM))
+    return (time.perf_counter() - begun) * 1000
+
+
+def report(measured: Measured, plan: Plan) -> str:
     """A table, and the figures as one JSON object in the last line."""
-    rows = [f"{'filter':<24}{'runs':>6}{'p50 ms':>9}{'p99 ms':>9}{'counts p50':>12}{'p99 ms':>9}"]
+    asked, machine = measured.kinds, measured.machine
+    rows = [
+        f"{'filter':<24}{'runs':>6}{'p50 ms':>9}{'p99 ms':>9}{'best p99':>10}"
+        f"{'counts p50':>12}{'p99 ms':>9}"
+    ]
     for name, kind in asked.items():
         rows.append(
             f"{name:<24}{quantile(kind.found, 0.5):>6.0f}{quantile(kind.pages, 0.5):>9.1f}"
-            f"{quantile(kind.pages, 0.99):>9.1f}{quantile(kind.counts, 0.5):>12.1f}"
-            f"{quantile(kind.counts, 0.99):>9.1f}"
+            f"{quantile(kind.pages, 0.99):>9.1f}{quantile(kind.best, 0.99):>10.1f}"
+            f"{quantile(kind.counts, 0.5):>12.1f}{quantile(kind.counts, 0.99):>9.1f}"
         )
+    rows.append(
+        f"{'(the machine alone)':<30}{quantile(machine, 0.5):>9.1f}{quantile(machine, 0.99):>9.1f}"
+    )
     pages = [each for kind in asked.values() for each in kind.pages]
     worst = {name: round(quantile(kind.pages, 0.99), 1) for name, kind in asked.items()}
     figures = {
         "list_p99_ms": max(worst.values()),
         "list_p50_ms": round(quantile(pages, 0.5), 2),
+        "best_of_three_p99_ms": round(max(quantile(kind.best, 0.99) for kind in asked.values()), 1),
+        "all_lists_p99_ms": round(quantile(pages, 0.99), 1),
+        "machine_p50_ms": round(quantile(machine, 0.5), 1),
+        "machine_p99_ms": round(quantile(machine, 0.99), 1),
         "count_p99_ms": round(max(quantile(kind.counts, 0.99) for kind in asked.values()), 1),
         "bound_ms": BOUND_MS,
         "runs": plan.runs,

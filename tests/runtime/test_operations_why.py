@@ -28,6 +28,11 @@ namespace demo {
   workflow Lane() => () andThen { a = Alone(n = 1)  b = Alone(n = 2) }
   workflow Gpu() => () andThen { a = Elsewhere() }
   workflow Person() => () andThen { a = Approve(what = "it") }
+  workflow Both() => () andThen {
+    a = afl.time.Sleep(duration = 3d)
+    b = Approve(what = "it")
+    c = Elsewhere()
+  }
   workflow Event() => () andThen { a = afl.event.Wait(name = "paid", key = "7", timeout = 1h) }
   workflow Timer() => () andThen { a = afl.time.Sleep(duration = 3d) }
   workflow Child() => () andThen { a = One() }
@@ -58,6 +63,11 @@ def serve(world: World, *names: str, slots: int = 1, lists: tuple[str, ...] = ("
 
 def answers(world: World, run: Run) -> dict[str | None, Answer]:
     return {answer.step: answer for answer in world.operations.why(run.id).answers}
+
+
+def test_what_calls_for_somebody_is_told_before_what_goes_on_by_itself(world: World) -> None:
+    told = world.operations.why(world.run("demo.Both").id).answers
+    assert [answer.code for answer in told] == [WhyCode.NO_WORKER, WhyCode.PERSON, WhyCode.TIMER]
 
 
 class TestNobody:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 from random import Random
 
@@ -16,7 +18,7 @@ from afl.runtime.postgres.rows import pack_changes
 from afl.runtime.postgres.statements import SQL
 from afl.runtime.states import ObjectType, StepState
 from afl.runtime.step import StepDefinition, WorkflowId
-from afl.runtime.tallies import Tally, tally_of
+from afl.runtime.tallies import Tally, kind_of
 from tests.runtime.conformance.chance import ChanceDriver, programs
 from tests.runtime.conformance.driver import ORDERS, Driver, Order, add_one, failing
 from tests.runtime.kept import (
@@ -41,6 +43,12 @@ namespace t {
   }
 }
 """
+
+
+def tally_of(steps: Iterable[StepDefinition]) -> list[Tally]:
+    """The steps, counted one by one: what a kept tally must be equal to."""
+    counts = Counter(map(kind_of, steps))
+    return sorted(Tally(*kind, count) for kind, count in counts.items())
 
 
 def assert_kept(kept: Kept, *runs: WorkflowId) -> None:

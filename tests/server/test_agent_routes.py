@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 from starlette.testclient import TestClient
 
+from afl.app.costs import Costs
 from afl.base.settings import Settings
 from afl.server.application import create_app
 from afl.server.backend import Backend
 from afl.server.serving import open_backend
+from afl.turns.model import Allowance
 from tests.cli.at_work import FLOW, at_work
 from tests.cli.deployed import deployed_database, finished
 from tests.kernel.postgres.databases import server_is_there
@@ -71,6 +74,19 @@ def test_cost_is_added_up(working: tuple[Backend, str], client: TestClient) -> N
     assert client.get("/api/v1/cost", params={"since": "1d"}).json()
     assert client.get("/api/v1/cost", params={"since": "2999-01-01T00:00:00Z"}).json() == []
     assert client.get("/api/v1/cost", params={"since": "soon"}).status_code == 422
+
+
+def test_a_tenant_sees_its_own_budgets_and_who_sees_all_sees_those_of_all(
+    working: tuple[Backend, str], client: TestClient
+) -> None:
+    backend, _ = working
+    for tenant in ("default", "other"):
+        Costs(backend.services, tenant).set_budget("tenant", tenant, Allowance(Decimal(5)))
+    every = client.get("/api/v1/budgets").json()
+    assert [(each["tenant"], each["limit_usd"]) for each in every] == [("default", 5), ("other", 5)]
+    assert len(client.get("/api/v1/budgets", params={"limit": 1}).json()) == 1
+    other = TestClient(create_app(backend), headers=token_for(backend, "viewer", "other"))
+    assert [each["tenant"] for each in other.get("/api/v1/budgets").json()] == ["other"]
 
 
 def test_agents_are_listed_with_what_they_are_at(

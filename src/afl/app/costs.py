@@ -55,9 +55,9 @@ class Costs:
         tenant = None if every_tenant else self._tenant
         return self._store.usage(by, tenant=tenant, run=run, since=since, limit=limit)
 
-    def budgets(self, *, limit: int = 100) -> list[Budget]:
+    def budgets(self, *, limit: int = 100, every_tenant: bool = False) -> list[Budget]:
         """All budgets, with what is reserved and what was spent."""
-        return self._store.list_budgets(self._tenant, limit)
+        return self._store.list_budgets(None if every_tenant else self._tenant, limit)
 
     def budget(self, scope: str, key: str) -> Budget | None:
         """The budget of a turn, a run, an agent or the tenant; None if it has none."""

@@ -18,7 +18,7 @@ from afl.runtime.errors import UnknownStep
 from afl.runtime.forking import is_within
 from afl.runtime.persistence import Needed, PersistenceAPI
 from afl.runtime.programs import Plans
-from afl.runtime.reasons import Answer, Why, WhyCode
+from afl.runtime.reasons import Answer, Why, WhyCode, worst_first
 from afl.runtime.scope import Place
 from afl.runtime.seen_facts import SeenFacts
 from afl.runtime.states import ObjectType, RunState, StepState
@@ -52,7 +52,7 @@ class Explainer:
         if flow is not None and flow.state is not State.WAITING:
             answers.append(self._tasks.of_task(flow))
         rest = self._open(run, ROOT)
-        answers += islice(rest, MAX_ANSWERS - len(answers))
+        answers += worst_first(islice(rest, MAX_ANSWERS - len(answers)))
         if not answers:
             sentence = "The run was taken away by retention, or has not been written yet."
             answers.append(Answer(WhyCode.QUEUED, sentence))
@@ -66,7 +66,7 @@ class Explainer:
         if row.is_terminal:
             return Why(run.id, path, row.state, (_step_ended(run, row),))
         rest = self._open(run, path)
-        answers = list(islice(rest, MAX_ANSWERS))
+        answers = worst_first(islice(rest, MAX_ANSWERS))
         if row.state != StepState.EVENT_TRANSMIT:
             answers.append(_parts(run, row))
         if run.pause_requested:

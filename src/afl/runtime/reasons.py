@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -44,6 +44,17 @@ class WhyCode(Enum):
     CANCELED = "canceled"
 
 
+#: What people should know of before all else, the worst first: nobody is at it, or it must not go
+#: on yet. The place of each.
+_RANKS = {
+    WhyCode.NO_WORKER: 0,
+    WhyCode.WORKER_LOST: 1,
+    WhyCode.BREAKER: 2,
+    WhyCode.BUDGET: 3,
+    WhyCode.PERSON: 4,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One reason: a code for machines, a sentence for people, and the command that helps."""
@@ -67,6 +78,11 @@ class Answer:
             "until": None if self.until is None else self.until.isoformat(),
             "detail": dict(self.detail),
         }
+
+
+def worst_first(answers: Iterable[Answer]) -> list[Answer]:
+    """What people should know of before what goes on by itself; otherwise in their order."""
+    return sorted(answers, key=lambda answer: _RANKS.get(answer.code, len(_RANKS)))
 
 
 @dataclass(frozen=True, slots=True)

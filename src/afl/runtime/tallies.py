@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from afl.runtime.step import StepDefinition
@@ -28,9 +26,3 @@ Kind = tuple[str, str, str, str]
 def kind_of(step: StepDefinition) -> Kind:
     """What a step is counted as."""
     return step.statement_id, step.facet_name, step.object_type, step.state
-
-
-def tally_of(steps: Iterable[StepDefinition]) -> list[Tally]:
-    """The steps, counted one by one: what a kept tally must be equal to."""
-    counts = Counter(map(kind_of, steps))
-    return sorted(Tally(*kind, count) for kind, count in counts.items())

@@ -166,6 +166,7 @@ def budget_view(budget: Budget) -> BudgetView:
     """What may be spent, and what is."""
     usd: Decimal | None = budget.limit.usd
     return BudgetView(
+        tenant=budget.key.tenant,
         scope=budget.key.scope,
         key=budget.key.key,
         limit_usd=None if usd is None else float(usd),

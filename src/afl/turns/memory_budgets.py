@@ -71,9 +71,9 @@ class MemoryBudgets:
             lambda tables: [tables[_BUDGETS][name] for name in names if name in tables[_BUDGETS]]
         )
 
-    def list_budgets(self, tenant: str = "default", limit: int = 100) -> list[Budget]:
+    def list_budgets(self, tenant: str | None = "default", limit: int = 100) -> list[Budget]:
         every = self._kernel.read_table(_BUDGETS)
-        found = (each for _, each in sorted(every.items()) if each.key.tenant == tenant)
+        found = (each for _, each in sorted(every.items()) if tenant in (None, each.key.tenant))
         return list(found)[: max(limit, 0)]
 
     def reserve(self, transaction: Transaction, hold: Hold) -> None:

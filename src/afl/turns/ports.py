@@ -162,7 +162,10 @@ class Budgets(Protocol):
         """Those of the keys that have a row."""
         ...
 
-    def list_budgets(self, tenant: str = "default", limit: int = 100) -> list[Budget]: ...
+    def list_budgets(self, tenant: str | None = "default", limit: int = 100) -> list[Budget]:
+        """The budgets of a tenant, or of all of them with None."""
+        ...
+
     def reserve(self, transaction: Transaction, hold: Hold) -> None:
         """Takes room in every budget of the hold that has a row, all or none.
 

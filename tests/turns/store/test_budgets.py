@@ -74,6 +74,7 @@ def test_those_of_the_keys_that_have_a_row_are_found(kept: Kept) -> None:
     assert [budget.key for budget in kept.store.list_budgets()] == [RUN, TENANT]
     assert [budget.key for budget in kept.store.list_budgets(limit=1)] == [RUN]
     assert [budget.key for budget in kept.store.list_budgets("other")] == [other]
+    assert [budget.key for budget in kept.store.list_budgets(None)] == [RUN, TENANT, other]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from afl.runtime.step import WorkflowId
 #: labels, before their index is asked.
 _AMONG = 5_000
 #: So many times that, if there are enough of them among those to expect the rest.
-_MORE = 8
+_MORE = 12
 _HEX = frozenset("0123456789abcdef")
 
 

@@ -239,6 +239,7 @@ class CostLine(View):
 class BudgetView(View):
     """What may be spent, and what is."""
 
+    tenant: str
     scope: str
     key: str
     limit_usd: float | None

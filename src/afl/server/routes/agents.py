@@ -103,9 +103,13 @@ def cost(
 
 
 @router.get("/budgets")
-def budgets(backend: Work, caller: EveryViewer) -> list[BudgetView]:
+def budgets(
+    backend: Work, caller: Viewer, limit: Annotated[int, Query(ge=1, le=500)] = 100
+) -> list[BudgetView]:
     """What may be spent, and what is."""
-    return [views.budget_view(each) for each in _costs(backend, caller).budgets()]
+    every = caller.tenant == EVERY_TENANT
+    found = _costs(backend, caller).budgets(limit=limit, every_tenant=every)
+    return [views.budget_view(each) for each in found]
 
 
 def _costs(backend: Backend, caller: Caller) -> Costs:

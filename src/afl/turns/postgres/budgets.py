@@ -58,7 +58,7 @@ class PostgresBudgets(PostgresCore):
     def budgets(self, keys: Sequence[BudgetKey]) -> list[Budget]:
         return [budget_of(row) for row in self._rows("budgets", pack_keys(dict.fromkeys(keys)))]
 
-    def list_budgets(self, tenant: str = "default", limit: int = 100) -> list[Budget]:
+    def list_budgets(self, tenant: str | None = "default", limit: int = 100) -> list[Budget]:
         rows = self._rows("list_budgets", {"tenant": tenant, "limit": max(limit, 0)})
         return [budget_of(row) for row in rows]
 

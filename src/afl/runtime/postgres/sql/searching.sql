@@ -9,12 +9,15 @@ union all
 select {run} from afl.run r where {wanted} order by r.id desc limit %(limit)s
 
 -- name: search_newest
--- Those of the newest runs that have labels, the newest first.
-select {run} from (
-    select * from afl.run r where {wanted} order by r.id desc limit %(among)s
-) as r
-where r.labels @> %(sought)s::jsonb
-order by r.id desc limit %(limit)s
+-- Those of the newest runs that have labels, the newest first. Only these are read whole: most of
+-- those that are looked at are not among them.
+select {run} from afl.run r
+where r.id in (
+    select f.id from (
+        select r.id, r.labels from afl.run r where {wanted} order by r.id desc limit %(among)s
+    ) as f
+    where f.labels @> %(sought)s::jsonb order by f.id desc limit %(limit)s)
+order by r.id desc
 
 -- name: search_all
 -- Runs, the newest first, all of which are found before the newest are taken: so an index that has

@@ -21,10 +21,10 @@ join afl.budget b on b.tenant = n.tenant and b.scope = n.scope and b.key = n.key
 order by n.place
 
 -- name: list_budgets
--- Budgets of a tenant.
+-- Budgets of a tenant, or of all of them.
 select {budget} from afl.budget b
-where b.tenant = %(tenant)s::text
-order by b.scope, b.key limit %(limit)s::int
+where %(tenant)s::text is null or b.tenant = %(tenant)s::text
+order by b.tenant, b.scope, b.key limit %(limit)s::int
 
 -- name: hold_of
 -- What a turn has reserved.
