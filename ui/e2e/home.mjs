@@ -6,7 +6,7 @@ await drive("home", async ({ page, check, open, sees, axe, shot }) => {
   const tile = (name) => page.getByRole("main").getByRole("link", { name: new RegExp(`^${name}`) });
   await sees("failing runs are counted", tile("Failing now"));
   check("three runs fail", /Failing now\s*3/.test(await tile("Failing now").innerText()));
-  check("one is asked", /Waiting for a person\s*1/.test(await tile("Waiting").innerText()));
+  check("one is asked", /Needs a person\s*1/.test(await tile("Needs a person").innerText()));
   check("a worker is there", /Workers\s*1/.test(await tile("Workers").innerText()));
   await sees("the error is shown", page.getByText("the card was declined").first());
   await sees("facets without a worker are named", page.getByText("shop.Fax").first());

@@ -18,7 +18,7 @@ const PAGES = [
   ["schedules", "/schedules", (page) => page.getByText("Europe/Berlin")],
   ["step", `/runs/${runs.failed}?step=1%2F1%2Fcharged&panel=error`, (page) => panelOf(page).getByText(/limit exceeded/)],
   ["flow", "/flows/default/billing.MonthlyClose", (page) => page.getByText("charged")],
-  ["playground", "/playground", (page) => page.locator(".cm-content")],
+  ["playground", "/playground", (page) => page.getByRole("tabpanel").getByText("hello")],
   ["turn", `/runs/${runs.turn}?tab=agents`, (page) => page.getByText("Tool call 1")],
   ["inbox", "/inbox", (page) => page.getByText("Approve").first()],
   ["logs", `/runs/${runs.running}?tab=logs`, (page) => page.getByText(/row \d+ of/)],

@@ -14,20 +14,25 @@ async function flows({ page, check, open, sees }) {
   check("the tab is in the address", page.url().includes("tab=facets"));
 }
 
-async function playground({ page, open, sees }) {
+async function playground({ page, check, open, sees }) {
   await open("/playground");
   await sees("what is there compiles", page.getByText("It compiles"));
+  const node = page.getByRole("tabpanel").getByText("hello").first();
+  await sees("its graph is drawn", node);
+  // where somebody can point at it, that is
+  await node.click({ trial: true });
   const editor = page.getByRole("textbox", { name: "AFL source" });
   await editor.click();
   await page.keyboard.press("Control+Home");
   await page.keyboard.type("facet Broken(x: Nothing)\n");
   await sees("a mistake is told with its code", page.getByText(/AFL\d{4}/).first());
   await sees("and counted", page.getByText(/\d errors?/).first());
-  await page.keyboard.press("Control+z");
+  await page.keyboard.press("Control+End");
+  await page.getByRole("region", { name: "Problems" }).getByRole("button").first().click();
+  const line = await page.locator(".cm-activeLine").textContent();
+  check("a mistake leads to its line", line.includes("Broken"));
   for (let at = 0; at < 40; at += 1) await page.keyboard.press("Control+z");
   await sees("taking it back mends it", page.getByText("It compiles"));
-  await page.getByRole("tab", { name: "Graph" }).click();
-  await sees("its graph is drawn", page.getByText("hello").first());
   await page.getByRole("tab", { name: "Try it" }).click();
   await page.getByRole("button", { name: "Run with stubs" }).click();
   await sees("it runs with stubs", page.getByRole("region", { name: "What came of it" }).getByText("Completed"));
@@ -83,7 +88,18 @@ async function settings({ page, check, open, sees }) {
   await sees("the secret is shown once", page.getByRole("dialog").getByText(/whsec_/));
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Delete orders" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await sees("a hook can be deleted", page.getByText("No other system starts runs here."));
+  await page.getByRole("tab", { name: "Tokens" }).click();
+  await sees("nobody has a token yet", page.getByText("Nobody has a token."));
+  await page.getByRole("button", { name: "New token" }).click();
+  await page.getByRole("dialog").getByLabel("Name").fill("reports");
+  await page.getByRole("dialog").getByRole("button", { name: "Make it" }).click();
+  await sees("a token is shown once too", page.getByRole("dialog").getByText("Copy it now"));
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Revoke reports" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+  await sees("and can be revoked", page.getByText("Nobody has a token."));
   await page.getByRole("tab", { name: "Audit trail" }).click();
   await sees("what was done is in the audit trail", page.getByText(/POST .*hooks/).first());
   check("the tab is in the address", page.url().includes("tab=audit"));

@@ -2302,6 +2302,8 @@ export interface components {
             spent_tokens: number;
             /** Spent Usd */
             spent_usd: number;
+            /** Tenant */
+            tenant: string;
         };
         /**
          * BulkFailure
@@ -4327,7 +4329,9 @@ export interface operations {
     };
     budgets_api_v1_budgets_get: {
         parameters: {
-            query?: never;
+            query?: {
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -14,6 +14,7 @@ export function Tabs({
   value,
   onChange,
   label,
+  fill = false,
   children,
 }: {
   tabs: Tab[];
@@ -21,11 +22,13 @@ export function Tabs({
   onChange: (value: string) => void;
   /** Names the list of tabs for those who cannot see it. */
   label?: string;
+  /** As high as there is room, for content that scrolls by itself. */
+  fill?: boolean;
   /** The content of the tab that is open. */
   children?: ReactNode;
 }) {
   return (
-    <Radix.Root value={value} onValueChange={onChange} className="flex min-w-0 flex-col">
+    <Radix.Root value={value} onValueChange={onChange} className={clsx("flex min-w-0 flex-col", fill && "min-h-0 flex-1")}>
       <Radix.List
         aria-label={label}
         className="flex min-w-0 gap-1 overflow-x-auto border-b border-line"
@@ -56,7 +59,7 @@ export function Tabs({
           value={tab.value}
           forceMount
           hidden={tab.value !== value}
-          className="min-w-0 pt-4"
+          className={fill ? "min-h-0 min-w-0 flex-1 flex-col data-[state=active]:flex" : "min-w-0 pt-4"}
         >
           {tab.value === value && children}
         </Radix.Content>

@@ -11,6 +11,8 @@ import { type Schemas } from "../api/client";
 import { aflLanguage } from "./afl";
 
 type Diagnostic = Schemas["Diagnostic"];
+/** Lines and columns count from 1. */
+export type Place = { line: number; column: number };
 
 /** What the server lets the style sheets of the editor in by. */
 const NONCE = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
@@ -45,12 +47,15 @@ export default function SourceEditor({
   onChange,
   diagnostics = [],
   readOnly = false,
+  place: at,
   label,
 }: {
   value: string;
   onChange?: (text: string) => void;
   diagnostics?: Diagnostic[];
   readOnly?: boolean;
+  /** Where to put the cursor; each new one moves it, also to the same place again. */
+  place?: Place;
   label: string;
 }) {
   const host = useRef<HTMLDivElement>(null);
@@ -98,20 +103,26 @@ export default function SourceEditor({
     const now = view.current;
     if (now) now.dispatch(setDiagnostics(now.state, diagnostics.map((one) => marked(now.state, one))));
   }, [diagnostics, value]);
+  useEffect(() => {
+    const now = view.current;
+    if (!now || !at) return;
+    now.dispatch({ selection: { anchor: offset(now.state, at.line, at.column) }, scrollIntoView: true });
+    now.focus();
+  }, [at]);
   return <div ref={host} className="h-full min-h-0 overflow-hidden" />;
 }
 
 function marked(state: EditorState, found: Diagnostic): Mark {
-  const from = place(state, found.line, found.column);
+  const from = offset(state, found.line, found.column);
   return {
     from,
-    to: Math.max(from, place(state, found.end_line, found.end_column)),
+    to: Math.max(from, offset(state, found.end_line, found.end_column)),
     severity: found.severity === "hint" ? "info" : found.severity,
     message: `${found.code}: ${found.message}${found.help ? `\n${found.help}` : ""}`,
   };
 }
 
-function place(state: EditorState, line: number, column: number): number {
+function offset(state: EditorState, line: number, column: number): number {
   const at = state.doc.line(Math.min(Math.max(1, line), state.doc.lines));
   return Math.min(at.from + Math.max(0, column - 1), at.to);
 }

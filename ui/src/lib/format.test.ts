@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, bytes, count, dateTime, duration, money, plural, shortId } from "./format";
+import { ago, bytes, cost, count, dateTime, duration, money, plural, shortId } from "./format";
 
 const S = 1000;
 const M = 60 * S;
@@ -50,6 +50,11 @@ describe("numbers", () => {
     [20 * 1024, "20 KB"],
     [3 * 1024 ** 3, "3.0 GB"],
   ])("%d bytes are %s", (n, text) => expect(bytes(n)).toBe(text));
+  it("does not call free what has no price", () => {
+    expect(cost(0, 2)).toBe("no price");
+    expect(cost(0, 0)).toBe("$0.00");
+    expect(cost(1.5, 2)).toBe("$1.50");
+  });
   it("counts things", () => {
     expect(plural(1, "run")).toBe("1 run");
     expect(plural(1200, "run")).toBe("1,200 runs");

@@ -69,6 +69,11 @@ export function money(usd: number): string {
   return `${sign}$${text}`;
 }
 
+/** What was spent, unless nothing of it has a price: then nobody knows. */
+export function cost(usd: number, unpriced: number): string {
+  return usd === 0 && unpriced > 0 ? "no price" : money(usd);
+}
+
 export function bytes(n: number): string {
   if (n < 1024) return `${n} B`;
   const units = ["KB", "MB", "GB", "TB"];

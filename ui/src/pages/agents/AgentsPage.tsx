@@ -9,7 +9,7 @@ import { StateBadge } from "../../components/StateBadge";
 import { Empty, QueryState } from "../../components/States";
 import { Table } from "../../components/Table";
 import { useAct } from "../../lib/act";
-import { count, money } from "../../lib/format";
+import { cost, count } from "../../lib/format";
 import { useLive } from "../../lib/live";
 import { useApi } from "../../lib/query";
 import { useSearchState } from "../../lib/search";
@@ -172,7 +172,7 @@ function TurnTable({ rows }: { rows: Turn[] }) {
         },
         { key: "requests", head: "Requests", right: true, cell: (row) => count(row.requests) },
         { key: "tokens", head: "Tokens", right: true, cell: (row) => count(row.tokens) },
-        { key: "cost", head: "Cost", right: true, cell: (row) => money(row.cost_usd) },
+        { key: "cost", head: "Cost", right: true, cell: (row) => cost(row.cost_usd, row.unpriced) },
         { key: "began", head: "Began", cell: (row) => <Time at={row.created_at} /> },
         { key: "took", head: "Took", right: true, cell: (row) => <Elapsed from={row.created_at} to={row.closed_at} /> },
       ]}

@@ -9,7 +9,7 @@ import { Select } from "../../components/Input";
 import { Page } from "../../components/Page";
 import { Empty, QueryState } from "../../components/States";
 import { Table } from "../../components/Table";
-import { count, money } from "../../lib/format";
+import { cost, count, money } from "../../lib/format";
 import { useApi } from "../../lib/query";
 import { useSearchState } from "../../lib/search";
 import { RunLink } from "../../components/RunLink";
@@ -84,7 +84,7 @@ function Totals({ rows }: { rows: Line[] }) {
   const unpriced = sum((row) => row.unpriced);
   return (
     <dl className="flex flex-wrap gap-8 rounded-lg border border-line bg-surface px-4 py-3">
-      <Total word="Spent" value={money(sum((row) => row.cost_usd))} />
+      <Total word="Spent" value={cost(sum((row) => row.cost_usd), unpriced)} />
       <Total word="Tokens" value={count(sum((row) => row.tokens))} />
       <Total word="Requests" value={count(sum((row) => row.requests))} />
       {unpriced > 0 && <Total word="Requests without a price" value={count(unpriced)} />}
@@ -122,7 +122,7 @@ function Lines({ rows, by }: { rows: Line[]; by: Group }) {
         { key: "input", head: "Input", right: true, cell: (row) => count(row.input) },
         { key: "cached", head: "Cached", right: true, cell: (row) => count(row.cache_read) },
         { key: "output", head: "Output", right: true, cell: (row) => count(row.output) },
-        { key: "cost", head: "Cost", right: true, cell: (row) => money(row.cost_usd) },
+        { key: "cost", head: "Cost", right: true, cell: (row) => cost(row.cost_usd, row.unpriced) },
         {
           key: "unpriced",
           head: "Without a price",
@@ -201,8 +201,11 @@ function Budgets() {
               className="rounded-none border-0"
               caption="Budgets"
               rows={rows}
-              rowKey={(row) => `${row.scope} ${row.key}`}
+              rowKey={(row) => `${row.tenant} ${row.scope} ${row.key}`}
               columns={[
+                ...(rows.some((row) => row.tenant !== rows[0]?.tenant)
+                  ? [{ key: "tenant", head: "Tenant", cell: (row: Budget) => row.tenant }]
+                  : []),
                 { key: "scope", head: "Of", cell: (row) => `${row.scope} ${row.key}` },
                 { key: "spent", head: "Spent", right: true, cell: (row) => spent(row) },
                 { key: "limit", head: "Limit", right: true, cell: (row) => limit(row) },

@@ -9,6 +9,7 @@ import { Field } from "../../components/Field";
 import { FlowGraph } from "../../components/FlowGraph";
 import { Select } from "../../components/Input";
 import { Page } from "../../components/Page";
+import { Sentence } from "../../components/Sentence";
 import { StateBadge } from "../../components/StateBadge";
 import { Empty, Loading, QueryState } from "../../components/States";
 import { Table } from "../../components/Table";
@@ -42,12 +43,13 @@ export default function FlowPage() {
     { value: "versions", label: "Versions" },
   ];
   const tab = tabs.some((one) => one.value === search.tab) ? search.tab! : "graph";
+  const doc = found.data?.workflows.find((one) => one.name === workflow)?.doc;
   return (
     <Page
       title={workflow}
       name={workflow}
       fill
-      subtitle={found.data?.workflows.find((one) => one.name === workflow)?.doc}
+      subtitle={doc && <Sentence text={doc} />}
       actions={
         <Link to="/runs" search={{ new: true, workflow }} className={buttonClass("primary")}>
           <Play aria-hidden size={14} />
@@ -166,7 +168,7 @@ function FacetsTab({ program }: { program: Program }) {
       columns={[
         { key: "name", head: "Facet", cell: (row) => <code className="font-mono text-xs">{row.name}</code> },
         { key: "kind", head: "Kind", cell: (row) => row.kind },
-        { key: "doc", head: "What it does", cell: (row) => <span className="text-muted">{row.doc ?? "–"}</span> },
+        { key: "doc", head: "What it does", cell: (row) => <span className="text-muted"><Sentence text={row.doc ?? "–"} /></span> },
         {
           key: "takes",
           head: "Takes",

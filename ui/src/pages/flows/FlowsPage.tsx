@@ -5,6 +5,7 @@ import { api, type Schemas } from "../../api/client";
 import { buttonClass } from "../../components/Button";
 import { Card } from "../../components/Card";
 import { Page } from "../../components/Page";
+import { Sentence } from "../../components/Sentence";
 import { StateBadge } from "../../components/StateBadge";
 import { Empty, QueryState } from "../../components/States";
 import { Table } from "../../components/Table";
@@ -86,7 +87,7 @@ function Program({ program }: { program: Deployment }) {
               </Link>
             ),
           },
-          { key: "doc", head: "What it does", cell: (row) => <span className="text-muted">{row.doc ?? "–"}</span> },
+          { key: "doc", head: "What it does", cell: (row) => <span className="text-muted"><Sentence text={row.doc ?? "–"} /></span> },
           {
             key: "parameters",
             head: "Takes",

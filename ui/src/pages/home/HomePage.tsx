@@ -77,7 +77,7 @@ function Unserved({ facets }: { facets: string[] }) {
           </span>
         ))}
         {facets.length > 6 && ` and ${facets.length - 6} more`}
-        <span className="text-muted">. Start a worker whose handlers serve it:</span>
+        <span className="text-muted">. Start a worker whose handlers serve {facets.length === 1 ? "it" : "them"}:</span>
       </p>
       <Command text="afl worker --handlers handlers.py" />
     </section>

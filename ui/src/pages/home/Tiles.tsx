@@ -34,7 +34,7 @@ export function Tiles({ home }: { home: Home }) {
       <Tile
         to="/inbox"
         icon={Hand}
-        name="Waiting for a person"
+        name="Needs a person"
         value={count(home.needs_you)}
         tone={home.needs_you ? "text-needs-you" : undefined}
         note={home.needs_you ? "Answer in the inbox" : "Nobody is asked"}

@@ -1,5 +1,6 @@
-/** Edit AFL, see what the compiler says and the graph, and run it with stubs for what is outside. */
+/** Edit AFL, see what the compiler says and the graph beside it, and run it with stubs for what is outside. */
 import { useQuery } from "@tanstack/react-query";
+import clsx from "clsx";
 import { CircleCheck, CircleX, Play, Rocket } from "lucide-react";
 import { lazy, Suspense, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { api, type ApiError, type Schemas, unwrap } from "../../api/client";
@@ -15,6 +16,7 @@ import { Loading } from "../../components/States";
 import { Tabs } from "../../components/Tabs";
 import { useAct } from "../../lib/act";
 import { plural } from "../../lib/format";
+import type { Place } from "../../editor/SourceEditor";
 import { parametersSchema } from "../runs/newRun";
 
 const SourceEditor = lazy(() => import("../../editor/SourceEditor"));
@@ -35,7 +37,8 @@ const START = `namespace demo {
 
 export default function PlaygroundPage() {
   const [text, setText] = useState(() => localStorage.getItem(KEPT) ?? START);
-  const [tab, setTab] = useState("problems");
+  const [tab, setTab] = useState("graph");
+  const [place, setPlace] = useState<Place>();
   const settled = useSettled(text, 250);
   useEffect(() => localStorage.setItem(KEPT, settled), [settled]);
   const files = useMemo(() => [{ name: FILE, text: settled }], [settled]);
@@ -72,28 +75,32 @@ export default function PlaygroundPage() {
       }
     >
       <div className="grid min-h-0 flex-1 gap-4 lg:grid-cols-2">
-        <section aria-label="Source" className="min-h-[360px] overflow-hidden rounded-lg border border-line bg-surface">
-          <Suspense fallback={<Loading label="Opening the editor" />}>
-            <SourceEditor
-              value={text}
-              onChange={setText}
-              diagnostics={check.data?.diagnostics ?? []}
-              label="AFL source"
-            />
-          </Suspense>
-        </section>
-        <section aria-label="What it means" className="flex min-h-0 min-w-0 flex-col rounded-lg border border-line bg-surface">
+        <div className="flex min-h-[360px] min-w-0 flex-col overflow-hidden rounded-lg border border-line bg-surface">
+          <section aria-label="Source" className="min-h-0 flex-1">
+            <Suspense fallback={<Loading label="Opening the editor" />}>
+              <SourceEditor
+                value={text}
+                onChange={setText}
+                diagnostics={check.data?.diagnostics ?? []}
+                place={place}
+                label="AFL source"
+              />
+            </Suspense>
+          </section>
+          <Problems check={check.data} onPlace={setPlace} />
+        </div>
+        <section aria-label="What it means" className="flex min-h-[360px] min-w-0 flex-col rounded-lg border border-line bg-surface">
           <Tabs
             tabs={[
-              { value: "problems", label: "Problems", count: check.data?.diagnostics.length || undefined },
               { value: "graph", label: "Graph" },
               { value: "try", label: "Try it" },
             ]}
             value={tab}
             onChange={setTab}
             label="What it means"
+            fill
           >
-            {workflows.length > 1 && tab !== "problems" && (
+            {workflows.length > 1 && (
               <Field label="Workflow" className="px-4 pt-3">
                 <Select value={workflow?.name ?? ""} onChange={(event) => setChosen(event.target.value)}>
                   {workflows.map((one) => (
@@ -102,12 +109,17 @@ export default function PlaygroundPage() {
                 </Select>
               </Field>
             )}
-            <div className="min-h-0 flex-1 overflow-auto">
-              {tab === "problems" && <Problems check={check.data} />}
-              {tab === "graph" && workflow && <Graph files={files} workflow={workflow.name} />}
+            <div className="relative min-h-0 flex-1 overflow-auto">
+              {tab === "graph" && workflow && (
+                <Graph files={files} workflow={workflow.name} ok={check.data?.ok} known={!check.isPlaceholderData} />
+              )}
               {tab === "try" && workflow && <TryIt key={workflow.name} files={files} workflow={workflow} />}
-              {tab !== "problems" && !workflow && (
-                <p className="p-4 text-[13px] text-muted">Mend the problems first: there is no workflow to look at.</p>
+              {!workflow && (
+                <p className="p-4 text-[13px] text-muted">
+                  {check.data && !check.data.ok
+                    ? "Mend the problems first: there is no workflow to look at."
+                    : "There is no workflow in the source yet."}
+                </p>
               )}
             </div>
           </Tabs>
@@ -143,39 +155,61 @@ function Verdict({ check, error }: { check: Check | undefined; error: ApiError |
   );
 }
 
-function Problems({ check }: { check: Check | undefined }) {
-  if (!check) return <Loading label="Checking" />;
-  if (check.diagnostics.length === 0) return <p className="p-4 text-[13px] text-muted">Nothing to complain about.</p>;
+function Problems({ check, onPlace }: { check: Check | undefined; onPlace: (place: Place) => void }) {
+  const found = check?.diagnostics ?? [];
   return (
-    <ul>
-      {check.diagnostics.map((one, at) => (
-        <li key={at} className="border-b border-line px-4 py-2.5 text-[13px] last:border-0">
-          <p className={one.severity === "error" ? "text-failed" : "text-waiting"}>
-            <code className="font-mono text-xs">{one.code}</code> {one.message}
-          </p>
-          <p className="text-xs text-muted">
-            line {one.line}, column {one.column}
-            {one.help && <> · {one.help}</>}
-          </p>
-        </li>
-      ))}
-    </ul>
+    <section aria-label="Problems" className="max-h-[40%] shrink-0 overflow-auto border-t border-line">
+      {found.length === 0 && (
+        <p className="px-4 py-2 text-xs text-muted">{check ? "No problems" : "Checking…"}</p>
+      )}
+      <ul>
+        {found.map((one, at) => (
+          <li key={at} className="border-b border-line last:border-0">
+            <button
+              type="button"
+              className="block w-full px-4 py-2 text-left text-[13px] hover:bg-sunken"
+              onClick={() => onPlace({ line: one.line, column: one.column })}
+            >
+              <span className={clsx("block", one.severity === "error" ? "text-failed" : "text-waiting")}>
+                <code className="font-mono text-xs">{one.code}</code> {one.message}
+              </span>
+              <span className="block text-xs text-muted">
+                line {one.line}, column {one.column}
+                {one.help && <> · {one.help}</>}
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 
-function Graph({ files, workflow }: { files: Schemas["SourceFile"][]; workflow: string }) {
+/** Asked for only if the source is known to compile: what was drawn before stays until then. */
+function Graph({
+  files,
+  workflow,
+  ok,
+  known,
+}: {
+  files: Schemas["SourceFile"][];
+  workflow: string;
+  ok: boolean | undefined;
+  known: boolean;
+}) {
   const graph = useQuery<Schemas["GraphView"], ApiError>({
     queryKey: ["check-graph", workflow, files[0]?.text],
     queryFn: ({ signal }) =>
       unwrap(
         api.POST("/api/v1/check/graph", { params: { query: { workflow } }, body: { files, name: "default" }, signal }),
       ),
+    enabled: ok && known,
     placeholderData: (before) => before,
   });
-  if (graph.error) return <p className="p-4 text-[13px] text-muted">The graph comes back when the source compiles.</p>;
+  if (graph.error || ok === false) return <p className="p-4 text-[13px] text-muted">The graph comes back when the source compiles.</p>;
   if (!graph.data) return <Loading label="Reading the graph" />;
   return (
-    <div className="h-[440px]">
+    <div className="absolute inset-0">
       <FlowGraph graph={graph.data} />
     </div>
   );

@@ -53,7 +53,7 @@ export function FilterBar({
       <ProblemChip chosen={chosen} patch={patch} />
       <span
         className={clsx(
-          "flex min-w-0 flex-1 items-center justify-end gap-2 whitespace-nowrap",
+          "flex min-w-0 flex-1 items-center gap-2 whitespace-nowrap",
           // as wide as its parts need to be: what has no room goes to a line of its own
           children ? "basis-[32rem]" : "basis-80",
         )}
@@ -170,7 +170,7 @@ function TextFilter({ value, patch }: { value?: string; patch: Patch }) {
   }, [text, value, patch]);
   useShortcut("/", "Filter the steps", () => input.current?.focus(), { group: "Steps" });
   return (
-    <span className="relative min-w-20 max-w-72 shrink grow basis-28">
+    <span className="relative min-w-20 shrink grow basis-28">
       <Search aria-hidden size={13} className="absolute left-2 top-1/2 -translate-y-1/2 text-faint" />
       <Input
         ref={input}

@@ -1,7 +1,7 @@
 /** The turns of agents in a run, and the one that is open. */
 import clsx from "clsx";
 import { Empty, QueryState } from "../../../components/States";
-import { count, money } from "../../../lib/format";
+import { cost, count } from "../../../lib/format";
 import { Elapsed } from "../../../lib/time";
 import { type Turn, useTurns } from "../queries";
 import { useRunSearch } from "../search";
@@ -31,6 +31,7 @@ function Turns({ turns }: { turns: Turn[] }) {
   const [search, patch] = useRunSearch();
   const open = turns.find((turn) => turn.id === search.turn) ?? turns[0];
   const total = turns.reduce((sum, turn) => sum + turn.cost_usd, 0);
+  const unpriced = turns.reduce((sum, turn) => sum + turn.unpriced, 0);
   const tokens = turns.reduce((sum, turn) => sum + turn.tokens, 0);
   return (
     <div className="flex min-h-0 flex-1">
@@ -53,7 +54,7 @@ function Turns({ turns }: { turns: Turn[] }) {
                 <span className="truncate text-xs text-muted">{turn.step ?? turn.instruction}</span>
                 <span className="flex gap-3 text-xs tabular-nums text-muted">
                   <span>{count(turn.tokens)} tokens</span>
-                  <span>{money(turn.cost_usd)}</span>
+                  <span>{cost(turn.cost_usd, turn.unpriced)}</span>
                   {(turn.closed_at ?? turn.outcome === null) && (
                     <Elapsed from={turn.created_at} to={turn.closed_at} />
                   )}
@@ -63,7 +64,7 @@ function Turns({ turns }: { turns: Turn[] }) {
           ))}
         </ul>
         <p className="border-t border-line px-4 py-2 text-xs tabular-nums text-muted">
-          {count(tokens)} tokens · {money(total)} in all
+          {count(tokens)} tokens · {cost(total, unpriced)} in all
         </p>
       </nav>
       <div className="min-h-0 min-w-0 flex-1 overflow-y-auto p-4" tabIndex={0} role="region" aria-label="Transcript">
