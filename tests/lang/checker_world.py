@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afl.lang.api import compile_sources
+from tests.lang.fragments import codes_of
 
 #: An input of every type, each named after it.
 INPUTS = {
@@ -40,8 +40,7 @@ def program_text(fragment: str) -> str:
 
 def diagnose(fragment: str) -> list[str]:
     """The codes for a fragment of a namespace."""
-    found = compile_sources([("flow.afl", program_text(fragment))]).diagnostics
-    return [diagnostic.code for diagnostic in found]
+    return codes_of(fragment, WORLD)
 
 
 def give(target: str, expr: str) -> str:
@@ -58,7 +57,5 @@ def given(target: str, expr: str) -> list[str]:
     return diagnose(give(target, expr))
 
 
-#: In words what it shows, a fragment of a namespace, and what is said about it.
-Row = tuple[str, str, list[str]]
 #: In words what it shows, the type of a place, an expression there, and what is said about it.
 Expression = tuple[str, str, str, list[str]]

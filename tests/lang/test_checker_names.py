@@ -9,9 +9,9 @@ import pytest
 
 from afl.lang.api import compile_sources
 from afl.lang.diagnostics.model import Diagnostic
+from tests.lang.fragments import Row, each_of
 
 #: In words what it shows, a fragment of a namespace, and what is said about it.
-Row = tuple[str, str, list[str]]
 #: The same for the files of a program.
 Files = tuple[str, list[str], list[str]]
 
@@ -449,26 +449,15 @@ ERRORS: list[Row] = [
 ]
 
 
-def _ids(tables: dict[str, list[Row]]) -> list[object]:
-    return [
-        pytest.param(fragment, expected, id=f"{table}: {words}")
-        for table, rows in tables.items()
-        for words, fragment, expected in rows
-    ]
-
-
-@pytest.mark.parametrize(
-    ("fragment", "expected"),
-    _ids(
-        {
-            "types": TYPES,
-            "calls": CALLED,
-            "steps": STEPS,
-            "sight": SIGHT,
-            "inputs": INPUTS,
-            "errors": ERRORS,
-        }
-    ),
+@each_of(
+    {
+        "types": TYPES,
+        "calls": CALLED,
+        "steps": STEPS,
+        "sight": SIGHT,
+        "inputs": INPUTS,
+        "errors": ERRORS,
+    }
 )
 def test_names_in_a_namespace(fragment: str, expected: list[str]) -> None:
     assert [found.code for found in _check([_fragment(fragment)])] == expected

@@ -9,7 +9,8 @@ import pytest
 
 from afl.lang.api import compile_sources
 from afl.lang.diagnostics.edits import apply_edits
-from tests.lang.checker_world import Expression, Row, diagnose, give, given, program_text
+from tests.lang.checker_world import Expression, diagnose, give, given, program_text
+from tests.lang.fragments import Row, each_of
 
 NUMBERS: list[Expression] = [
     ("a small number is an Int", "Int", "2147483647", []),
@@ -468,14 +469,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("fragment", "expected"),
-    [
-        pytest.param(fragment, expected, id=f"{table}: {words}")
-        for table, rows in PROGRAMS.items()
-        for words, fragment, expected in rows
-    ],
-)
+@each_of(PROGRAMS)
 def test_programs(fragment: str, expected: list[str]) -> None:
     assert diagnose(fragment) == expected
 

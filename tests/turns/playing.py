@@ -43,6 +43,7 @@ from afl.turns.model import (
 )
 from afl.turns.transcript import ContextBox, Turn, canonical, request_hash
 
+ONE = '{"n": 1}'
 PRICE = Price(Decimal("0.01"), "test")
 AGENT = TaskSpec("turn", "agent:default")
 NUMBER: dict[str, Json] = {
