@@ -23,6 +23,7 @@ class Member:
     process: subprocess.Popen[bytes]
     #: stopped until then
     until: float | None = None
+    woken_at: float | None = None
 
 
 class Fleet:
@@ -43,29 +44,33 @@ class Fleet:
         member.process.send_signal(signal.SIGSTOP)
         member.until = time.monotonic() + seconds
 
+    def wake(self, member: Member) -> None:
+        member.process.send_signal(signal.SIGCONT)
+        member.until, member.woken_at = None, time.monotonic()
+
     def tend(self) -> None:
         """Wake those whose time has come; replace those that ended, which they should not."""
         for member in list(self.members):
             if member.until is not None and time.monotonic() >= member.until:
-                self._wake(member)
+                self.wake(member)
             elif member.process.poll() is not None:
                 self.surprises.append(f"{member.name} ended: {self._last_words(member)}")
                 self._replace(member)
 
+    @property
+    def somebody_is_stopped(self) -> bool:
+        return any(member.until is not None for member in self.members)
+
     def wake_all(self) -> None:
         for member in self.members:
             if member.until is not None:
-                self._wake(member)
+                self.wake(member)
 
     def close(self) -> None:
         for member in self.members:
             member.process.kill()
         for member in self.members:
             member.process.wait()
-
-    def _wake(self, member: Member) -> None:
-        member.process.send_signal(signal.SIGCONT)
-        member.until = None
 
     def _replace(self, member: Member) -> None:
         member.process.wait()

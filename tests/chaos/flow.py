@@ -23,7 +23,7 @@ from afl.kernel.errors import StoreUnavailable
 from afl.lang.api import compile_sources
 from afl.runtime.operations import Operations
 from tests.chaos.command import carry_out
-from tests.chaos.flow_fleet import FlowFleet, FlowInjector
+from tests.chaos.flow_fleet import LAST_WORD_SECONDS, FlowFleet, FlowInjector
 from tests.chaos.flow_judge import FULL_FLOWS, FlowCase, FlowVerdict, judge_flows
 from tests.chaos.flow_stores import FlowStore, OnMongo, OnPostgres
 from tests.chaos.flow_workload import PROGRAM, Flow
@@ -120,7 +120,7 @@ def run(options: Options, binaries: Path) -> FlowVerdict:
         _deploy(operations)
         flows = [Flow(number) for number in range(options.flows)]
         fleet = FlowFleet(options.workers, store.url, sink.port, logs)
-        injector = FlowInjector(fleet, options.seed)
+        injector = FlowInjector(fleet, sink, options.seed)
         with (
             closing(fleet),
             Submitter(operations, flows, options.seconds * _SUBMIT_SHARE) as submitter,
@@ -159,6 +159,7 @@ def _storm(
     calm, end = start + options.seconds * _FAULT_SHARE, start + options.seconds
     ended = failovers = 0
     next_failover = start + _FAILOVER_SECONDS
+    heard = calm
     while time.monotonic() < end and not submitter.errors:
         fleet.tend()
         if time.monotonic() < calm:
@@ -167,13 +168,14 @@ def _storm(
                 failovers += store.lose_server(failovers)
                 next_failover = time.monotonic() + _FAILOVER_SECONDS
         else:
-            fleet.wake_all()
+            injector.rest()
+        if fleet.somebody_is_stopped:
+            heard = max(heard, time.monotonic() + LAST_WORD_SECONDS)
         if (now_ended := store.count_ended()) > ended:
             ended, end = now_ended, max(end, time.monotonic() + _STUCK_SECONDS)
-        if ended >= options.flows and time.monotonic() >= calm:
+        if ended >= options.flows and time.monotonic() >= heard:
             break
         time.sleep(_TICK_SECONDS)
-    fleet.wake_all()
     return failovers
 
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -64,16 +67,44 @@ def test_tasks_that_were_given_back_are_counted(tmp_path: Path) -> None:
 
 def test_the_sink_keeps_the_first_effect_and_records_every_attempt(tmp_path: Path) -> None:
     path = tmp_path / "sink.jsonl"
-    sink = Sink(path)
-    try:
-        with SinkClient(sink.port) as one, SinkClient(sink.port) as other:
-            assert one.effect("k", 1, "one", 5) == 1
-            assert other.effect("k", 2, "other", 6) == 1
-            assert other.effect("j", 3, "other", 6) == 3
-    finally:
-        sink.close()
+    with (
+        closing(Sink(path)) as sink,
+        SinkClient(sink.port) as one,
+        SinkClient(sink.port) as other,
+    ):
+        assert one.effect("k", 1, "one", 5) == 1
+        assert other.effect("k", 2, "other", 6) == 1
+        assert other.effect("j", 3, "other", 6) == 3
     seen = [(record.key, record.value, record.effect) for record in read_records(path)]
     assert seen == [("k", 1, True), ("k", 2, False), ("j", 3, True)]
+
+
+def heard_by(sink: Sink) -> tuple[str, str]:
+    while True:
+        for heard in sink.heard():
+            return heard
+        time.sleep(0.01)
+
+
+def test_the_sink_catches_one_in_the_middle_of_its_step(tmp_path: Path) -> None:
+    path = tmp_path / "sink.jsonl"
+    with (
+        closing(Sink(path)) as sink,
+        SinkClient(sink.port) as one,
+        SinkClient(sink.port) as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        sink.catch()
+        answer = pool.submit(one.effect, "k", 1, "one", 5)
+        assert heard_by(sink) == ("caught", "one")
+        assert [record.value for record in read_records(path)] == [1]
+        assert other.effect("j", 2, "other", 6) == 2
+        assert not answer.done()
+        assert other.effect("k", 3, "other", 7) == 1
+        assert heard_by(sink) == ("taken", "one")
+        sink.release()
+        assert answer.result(timeout=10) == 1
+        assert list(sink.heard()) == []
 
 
 def test_a_run_that_keeps_all_promises_under_faults_is_ok() -> None:
