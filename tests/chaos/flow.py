@@ -155,6 +155,7 @@ def _storm(
 ) -> int:
     """Faults, then calm until all is done or nothing moves; answers how often the server was
     lost."""
+    _await_first(fleet)
     start = time.monotonic()
     calm, end = start + options.seconds * _FAULT_SHARE, start + options.seconds
     ended = failovers = 0
@@ -177,6 +178,13 @@ def _storm(
             break
         time.sleep(_TICK_SECONDS)
     return failovers
+
+
+def _await_first(fleet: FlowFleet) -> None:
+    """On a busy machine it takes a while before there is anybody whom a fault could meet."""
+    given_up_at = time.monotonic() + _STUCK_SECONDS
+    while not fleet.at_work and time.monotonic() < given_up_at:
+        time.sleep(_TICK_SECONDS)
 
 
 def _find(options: Options) -> Path | None:

@@ -49,7 +49,7 @@ def test_who_asks_too_often_waits(memory_backend: Backend) -> None:
     assert [client.get(f"{API}/me").status_code for _ in range(4)] == [200, 200, 200, 429]
     refused = client.get(f"{API}/me")
     assert refused.json()["code"] == "server.too_many"
-    assert int(refused.headers["retry-after"]) >= 999
+    assert int(refused.headers["retry-after"]) > 900
     other = token_for(memory_backend, "viewer", name="other")
     assert client.get(f"{API}/me", headers=other).status_code == 200
     assert client.get("/livez").status_code == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -85,6 +86,19 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await stream.end_listening(app)
 
 
+@cache
+def _router() -> APIRouter:
+    """All routes. They know no application, and it takes a while to find out what each of them
+    takes and answers: applications in one process share them."""
+    api = APIRouter(prefix=API, responses=_PROBLEM)
+    for module in _MODULES:
+        api.include_router(module.router)
+    router = APIRouter()
+    for each in (api, health.router, sign_in.router):
+        router.include_router(each)
+    return router
+
+
 def create_app(backend: Backend, limits: Limits | None = None) -> FastAPI:
     """The application on a backend, which stays the caller's to close."""
     limits = limits or Limits()
@@ -99,13 +113,7 @@ def create_app(backend: Backend, limits: Limits | None = None) -> FastAPI:
     )
     app.state.backend = backend
     app.state.csp_reports = CspReports()
-    api = APIRouter(prefix=API, responses=_PROBLEM)
-    for module in _MODULES:
-        api.include_router(module.router)
-    app.include_router(api)
-    app.include_router(health.router)
-    app.include_router(sign_in.router)
-    app.router.routes.append(Dashboard())
+    app.router.routes += [*_router().routes, Dashboard()]
     add_problems(app)
     # from the inside to the outside
     routes = [each for module in _MODULES for each in module.router.routes]

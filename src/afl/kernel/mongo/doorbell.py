@@ -19,6 +19,8 @@ from afl.kernel.mongo.transaction import Document
 from afl.kernel.relayed_doorbell import RelayedDoorbell, Send
 
 _TURN_MILLISECONDS = 500
+#: The list that stands for none, since every ring needs a document.
+_NOBODY = ""
 #: Streams tell what is in the journal, which is else written every tenth of a second.
 _QUIET = WriteConcern(w=1, j=True)
 _RINGS: list[dict[str, Any]] = [
@@ -63,5 +65,8 @@ class MongoDoorbell(RelayedDoorbell):
 
 def _count_up(rings: Collection[Document], lists: list[str]) -> None:
     rings.bulk_write(
-        [UpdateOne({"_id": name}, {"$inc": {"rings": 1}}, upsert=True) for name in lists]
+        [
+            UpdateOne({"_id": name}, {"$inc": {"rings": 1}}, upsert=True)
+            for name in lists or [_NOBODY]
+        ]
     )
