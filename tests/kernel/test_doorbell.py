@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -162,6 +163,19 @@ def test_rings_are_heard_after_a_restore_has_dropped_the_old_ones(name: str) -> 
         assert other.wait([name], LONG)
         one.close()
         other.close()
+
+
+@pytest.mark.parametrize("make", [_postgres, _mongo], ids=["postgres", "mongo"])
+def test_closing_it_does_not_wait_for_a_ring(
+    make: Callable[[], tuple[Doorbell, Doorbell]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("afl.kernel.postgres.doorbell._TURN_SECONDS", 6 * LONG)
+    monkeypatch.setattr("afl.kernel.mongo.doorbell._TURN_MILLISECONDS", int(6 * LONG * 1000))
+    bells = make()
+    begun = time.monotonic()
+    for bell in bells:
+        bell.close()
+    assert time.monotonic() - begun < LONG
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,9 @@ class Processes:
         return Command(argv, env, cwd=cwd if isinstance(cwd, str) else None, **common)
 
     def _argv_of_uv(self, params: Mapping[str, Json]) -> tuple[str, ...]:
+        script, args = params.get("script"), _texts(params.get("args"))
+        if script is None and not args:
+            raise BadCommand("`afl.exec.Uv` needs a `script`, or a command as `args`.")
         given = params.get("env")
         path = given.get("PATH") if isinstance(given, dict) else None
         uv = shutil.which("uv", path=str(path or self._environment.get("PATH") or os.defpath))
@@ -150,9 +153,6 @@ class Processes:
                 "There is no `uv` on the PATH of this worker. Install it there, or give the step a "
                 "queue that only workers with `uv` serve."
             )
-        script, args = params.get("script"), _texts(params.get("args"))
-        if script is None and not args:
-            raise BadCommand("`afl.exec.Uv` needs a `script`, or a command as `args`.")
         project = params.get("project")
         where = ("--project", str(project)) if project is not None else ()
         extra = tuple(part for each in _texts(params.get("packages")) for part in ("--with", each))

@@ -82,8 +82,9 @@ class _App(FastAPI):
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    yield
-    await stream.end_listening(app)
+    async with actions.bulk_runner(app):
+        yield
+        await stream.end_listening(app)
 
 
 @cache

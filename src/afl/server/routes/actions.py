@@ -22,7 +22,7 @@ from afl.server.models.runs import ActionForm, ActionResult
 
 
 @asynccontextmanager
-async def _with_runner(app: FastAPI) -> AsyncIterator[None]:
+async def bulk_runner(app: FastAPI) -> AsyncIterator[None]:
     """Bulk jobs are carried out as long as the server is there."""
     runner = BulkRunner(app.state.backend)
     runner.start()
@@ -33,7 +33,7 @@ async def _with_runner(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(runner.stop)
 
 
-router = APIRouter(prefix="", tags=["actions"], lifespan=_with_runner)
+router = APIRouter(prefix="", tags=["actions"])
 
 
 @router.post("/runs/{run}/actions/{verb}")
