@@ -35,8 +35,9 @@ _TICK_SECONDS = 0.05
 #: shares of the time: work arrives, faults happen; what is left is for the work to end
 _SUBMIT_SHARE = 0.6
 _FAULT_SHARE = 0.8
-#: a slow machine may take longer, but when nothing more ends for so long, it is lost
-_STUCK_SECONDS = 25.0
+#: a slow machine may take longer, but when nothing more ends for so long, it is lost: more than the
+#: minute for which a store may wait for its server's answer
+_STUCK_SECONDS = 75.0
 _NAME = "chaos"
 #: how often a database loses its server, if it can
 _FAILOVER_SECONDS = 8.0

@@ -19,6 +19,7 @@ FULL_FLOWS = 1000
 MIN_STALE_REFUSED = 10
 MIN_RECOVERED = 50
 MIN_KILLS = 20
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,13 @@ End = tuple[str, Any, Any]
 @dataclass(frozen=True, slots=True)
 class FlowEvidence:
     """What a database says when all is over: the changes of tasks, the state, outputs and error of
-    every run that was submitted by its key, and which tasks ended well."""
+    every run that was submitted by its key, which tasks ended well, and what has not ended."""
 
     audit: Audit
     ends: dict[str, list[End]]
     succeeded: set[TaskId]
-    still_open: int
+    #: what the tasks look like that have not ended
+    still_open: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +100,13 @@ class FlowCase:
 
 
 def judge_flows(case: FlowCase) -> FlowVerdict:
-    audit, still_open = case.evidence.audit, case.evidence.still_open
+    audit = case.evidence.audit
     logs = read_logs(case.logs)
     records = list(read_records(case.sink_file))
     problems = [*case.seen, *audit.problems, *audit.unfenced]
     lost, wrong = judge_ends(case.flows, case.evidence.ends, problems)
-    if not lost and still_open:
-        problems.append(f"{still_open} tasks are open although all flows have ended")
+    if case.evidence.still_open:
+        problems.append(f"tasks are open at the end: {case.evidence.still_open[:_SHOWN]}")
     return FlowVerdict(
         flows=len(case.flows),
         lost=lost,

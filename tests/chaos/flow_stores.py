@@ -45,6 +45,10 @@ class FlowStore(Protocol):
     def close(self) -> None: ...
 
 
+#: What tells why a task has not ended.
+OPEN_TASK = ("run", "name", "state", "run_at", "worker", "fence", "crashes", "reason_code")
+
+
 class OnPostgres:
     def __init__(self, binaries: Path, folder: Path) -> None:
         self._server = PrivatePostgres(binaries, folder)
@@ -74,7 +78,12 @@ class OnPostgres:
         with psycopg.connect(self.url, autocommit=True) as connection:
             audit = read_audit(connection)
         succeeded = self._ask("select id::text from afl.task where outcome = 'success'")
-        still_open = self._ask("select count(*) from afl.task where state <> 'closed'")[0][0]
+        still_open = [
+            dict(zip(OPEN_TASK, row, strict=True))
+            for row in self._ask(
+                f"select {', '.join(OPEN_TASK)} from afl.task where state <> 'closed'"
+            )
+        ]
         return FlowEvidence(audit, ends, {row[0] for row in succeeded}, still_open)
 
     def close(self) -> None:
@@ -123,7 +132,9 @@ class OnMongo:
                 ends[row["key"]].append((run.state, run.outputs, run.error))
         tasks = self._database["task"]
         succeeded = {TaskId(row["_id"]) for row in tasks.find({"outcome": "success"}, {"_id": 1})}
-        still_open = tasks.count_documents({"state": {"$ne": "closed"}})
+        still_open = list(
+            tasks.find({"state": {"$ne": "closed"}}, {"_id": 0, **dict.fromkeys(OPEN_TASK, 1)})
+        )
         return FlowEvidence(audit_of(self._notes()), ends, succeeded, still_open)
 
     def close(self) -> None:
