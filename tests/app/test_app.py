@@ -91,6 +91,25 @@ class TestWorker:
         assert result["pid"] != os.getpid()
         app.close()
 
+    def test_its_module_may_be_loaded_anew_meanwhile(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app.handler("shop.Square", process=True)(square)
+        with app.worker():
+            # what `afl dev` does when a file is saved while a run is under way
+            monkeypatch.setattr("tests.app.served.square", lambda n: n)
+            assert app.client().submit("shop.Squares", {"n": 7}).result(SOON)["n"] == 49
+        app.close()
+
+    def test_what_a_process_cannot_find_is_told(self, app: App) -> None:
+        @app.handler("shop.Square", process=True)
+        def hidden(n: int) -> dict[str, int]:
+            return {"n": n, "pid": 0}
+
+        with app.worker(), pytest.raises(RunFailed, match="top level of a module"):
+            app.client().submit("shop.Squares", {"n": 7}).result(SOON)
+        app.close()
+
     def test_a_handler_that_does_not_fit_is_refused_at_the_start(self, app: App) -> None:
         @app.handler("shop.Greet")
         def greet(names: str) -> str:

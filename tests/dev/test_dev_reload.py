@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -65,10 +66,12 @@ def _change(file: Path, old: str, new: str) -> None:
 
 
 def _saved(running: Dev, save: Callable[[], object]) -> None:
-    """Saves something, and waits until it is served."""
-    before = running.get("/dev")["reloaded_at"]
+    """Saves something, and waits until it is served: whoever has seen a file that is made after it
+    has seen what was saved too. A late answer to an earlier change has not."""
     save()
-    eventually(lambda: running.get("/dev")["reloaded_at"] != before)
+    after = running.project / f"saved_{secrets.token_hex(4)}.py"
+    after.touch()
+    eventually(lambda: any(each.endswith(after.name) for each in running.get("/dev")["files"]))
 
 
 def _greeting(running: Dev) -> object:

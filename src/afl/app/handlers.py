@@ -12,6 +12,9 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
+from operator import attrgetter
+from pickle import PicklingError
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from afl.app.context import Context
@@ -163,6 +166,29 @@ class ProcessCall:
         except Skip:
             return {}
         return named_result(answer, self.returns, None)
+
+    def __reduce__(self) -> tuple[type[_ByName], tuple[str, str, tuple[ir.Param, ...]]]:
+        # by its name, whatever has the name here now: the module may just be loaded anew
+        module, name = self.function.__module__, self.function.__qualname__
+        if "<" in name:
+            raise PicklingError(
+                f"`{name}` does not stand at the top level of a module, so another process cannot "
+                "find it. Move it there, or leave `process` out."
+            )
+        return _ByName, (module, name, self.returns)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByName:
+    """A function that has come to another process."""
+
+    module: str
+    name: str
+    returns: tuple[ir.Param, ...]
+
+    def __call__(self, invocation: Invocation) -> Mapping[str, Json]:
+        function = attrgetter(self.name)(import_module(self.module))
+        return ProcessCall(function, self.returns)(invocation)
 
 
 @dataclass(frozen=True, slots=True)
